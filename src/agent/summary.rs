@@ -76,12 +76,13 @@ pub(super) fn said_whole(history: &History) -> Option<String> {
 /// were changed is ours to say, the rest is the model's.
 pub(super) fn compose(history: &History, parts: &Parts<'_>, most: usize) -> String {
     let files = cut(&history.touched().join(", "), most / 8);
+    let read = read(history, most / 16);
     let (what, done) = match parts.words.map(str::trim).filter(|words| !words.is_empty()) {
         Some(words) => ("What was done and what is next:\n", words.to_owned()),
         None => (DONE, done(history)),
     };
     // What needs less than half leaves the rest to the other.
-    let (whole, room) = (said(history.said(), usize::MAX), most.saturating_sub(files.len()));
+    let (whole, room) = (said(history.said(), usize::MAX), most.saturating_sub(files.len() + read.len()));
     let said = if whole.len() > room / 2 { said(history.said(), room.saturating_sub(done.len()).max(room / 2)) } else { whole };
     let done = cut(&done, room.saturating_sub(said.len()));
     let to_do: String = parts.to_do.iter().take(TO_DO_MAX).map(|task| format!("\n- {}", cut(task.trim(), SAID_MIN))).collect();
@@ -90,6 +91,7 @@ pub(super) fn compose(history: &History, parts: &Parts<'_>, most: usize) -> Stri
     for (what, words) in [
         ("All that the person said, uncut: ", whole),
         ("Files changed so far: ", files),
+        ("Files read: ", read),
         (what, done),
         ("Still to do, by your list of tasks:", to_do),
     ] {
@@ -99,6 +101,18 @@ pub(super) fn compose(history: &History, parts: &Parts<'_>, most: usize) -> Stri
     }
     text.truncate(text.trim_end().len());
     text
+}
+
+/// Lists the files that were read and not changed, in so many bytes: those that were read last.
+fn read(history: &History, most: usize) -> String {
+    let read: Vec<&str> = history.read().filter(|path| !history.touched().iter().any(|touched| touched == path)).collect();
+    let mut n_bytes = 0;
+    let fits = |path: &&&str| {
+        n_bytes += path.len() + ", ".len();
+        n_bytes <= most
+    };
+    let n_shown = read.iter().rev().take_while(fits).count();
+    read[read.len() - n_shown..].join(", ")
 }
 
 /// Lists what the person said in so many bytes: the longest of it is cut, then what stands in the middle left out. The last is what is to be
@@ -245,6 +259,21 @@ mod tests {
         let own = composed(&history(), None, usize::MAX);
         assert!(own.contains("- said: I write.\n- called write_file"), "{own}");
         assert!(composed(&history(), Some("I wrote."), usize::MAX).ends_with("\nI wrote."));
+    }
+
+    #[test]
+    fn files_that_were_read_are_named_the_latest_of_them_where_room_is_short() {
+        let mut history = history();
+        for (n, path) in ["old.rs", "x.txt", "new.rs", "old.rs"].iter().enumerate() {
+            let (id, arguments) = (format!("r{n}"), serde_json::json!({ "path": path }).to_string());
+            let call = ToolCall { id: id.clone(), name: "read_file".into(), arguments };
+            history.push(Message::Assistant { text: String::new(), thinking: String::new(), calls: vec![call], raw: None });
+            history.push(Message::ToolResult { call: id, name: "read_file".into(), text: "text".into(), is_error: false });
+        }
+        let text = composed(&history, None, usize::MAX);
+        assert!(text.contains("Files changed so far: x.txt\n\nFiles read: new.rs, old.rs\n"), "{text}");
+        assert!(composed(&history, None, 16 * 10).contains("Files read: old.rs\n"));
+        assert!(!composed(&history, None, 0).contains("Files read"));
     }
 
     #[test]

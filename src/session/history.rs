@@ -1,3 +1,5 @@
+use std::collections::VecDeque;
+
 use serde_json::Value;
 
 use crate::event::Evicted;
@@ -38,6 +40,12 @@ const WRITERS: [&str; 29] = [
     "mv",
     "mkdir",
 ];
+/// Tools that show the file they name, by all the names that models give them.
+const READERS: [&str; 4] = ["read_file", "FileRead", "view_file", "Read"];
+/// Most files that are remembered as read.
+const READ_MAX: usize = 100;
+/// How a path begins that names no file of the project.
+const ARTIFACT: &str = "artifact:";
 /// How a line of a patch begins that names a file.
 const PATCHED: [&str; 5] = ["*** Update File: ", "*** Add File: ", "*** Delete File: ", "*** Move to: ", "+++ b/"];
 const PATHS: [&str; 5] = ["path", "file_path", "filepath", "filename", "file"];
@@ -55,6 +63,7 @@ pub struct History {
     n_context: usize,
     said: Vec<String>,
     touched: Vec<String>,
+    read: VecDeque<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,9 +110,17 @@ impl History {
     /// Appends any other message.
     pub fn push(&mut self, message: Message) {
         if let Message::ToolResult { call, is_error: false, .. } = &message {
-            for path in self.call(call).map(touched_paths).unwrap_or_default() {
+            let (touched, read) = self.call(call).map(|call| (touched_paths(call), read_path(call))).unwrap_or_default();
+            for path in touched {
                 if !self.touched.contains(&path) {
                     self.touched.push(path);
+                }
+            }
+            if let Some(path) = read {
+                self.read.retain(|other| *other != path);
+                self.read.push_back(path);
+                if self.read.len() > READ_MAX {
+                    self.read.pop_front();
                 }
             }
         }
@@ -146,6 +163,11 @@ impl History {
     /// Returns the files that file tools changed, as the model named them.
     pub fn touched(&self) -> &[String] {
         &self.touched
+    }
+
+    /// Returns the files that were read last, as the model named them, the latest last.
+    pub fn read(&self) -> impl Iterator<Item = &str> {
+        self.read.iter().map(String::as_str)
     }
 
     /// Returns whether the model is to speak next: something was said or came back that it has not answered.
@@ -250,13 +272,23 @@ fn touched_paths(call: &ToolCall) -> Vec<String> {
         return Vec::new();
     }
     let Ok(arguments) = serde_json::from_str::<Value>(&call.arguments) else { return Vec::new() };
-    let one = |arguments: &Value| PATHS.iter().find_map(|name| Some(arguments.get(name)?.as_str()?.to_owned()));
+    let one = named_path;
     let named = |name: &str| arguments.get(name).and_then(Value::as_str);
     let edits = arguments.get("edits").and_then(Value::as_array).into_iter().flatten().filter_map(one);
     let moved = ["source", "destination"].into_iter().filter_map(named).map(str::to_owned);
     let lines = named("patch").unwrap_or_default().lines();
     let patched = lines.filter_map(|line| PATCHED.iter().find_map(|word| line.strip_prefix(word))).map(|path| path.trim_end().to_owned());
     one(&arguments).into_iter().chain(edits).chain(moved).chain(patched).collect()
+}
+
+/// Returns the file that a call shows, as the model named it.
+fn read_path(call: &ToolCall) -> Option<String> {
+    let arguments = READERS.contains(&call.name.as_str()).then(|| serde_json::from_str(&call.arguments).ok())??;
+    named_path(&arguments).filter(|path| !path.starts_with(ARTIFACT))
+}
+
+fn named_path(arguments: &Value) -> Option<String> {
+    PATHS.iter().find_map(|name| Some(arguments.get(name)?.as_str()?.to_owned()))
 }
 
 #[cfg(test)]
@@ -314,6 +346,21 @@ mod tests {
         let patch = "*** Begin Patch\n*** Update File: a\n*** Move to: b\n*** Add File: c\n+x\n*** End Patch";
         check("apply_patch", &serde_json::json!({ "patch": patch }), &["a", "b", "c"]);
         check("grep", &serde_json::json!({ "pattern": "x", "path": "a" }), &[]);
+    }
+
+    #[test]
+    fn files_that_were_read_are_told_the_latest_last_and_not_without_end() {
+        let mut history = History::default();
+        let paths = ["a", "artifact:c1", "b", "a"].map(str::to_owned).into_iter();
+        for (n, path) in paths.chain((0..READ_MAX - 1).map(|n| format!("more{n}"))).enumerate() {
+            history.push(called(&format!("c{n}"), "Read", &serde_json::json!({ "file_path": path }).to_string()));
+            history.push(result(&format!("c{n}"), "text"));
+        }
+        let read: Vec<&str> = history.read().collect();
+        assert_eq!((read.len(), &read[..2], read.last()), (READ_MAX, &["a", "more0"][..], Some(&"more98")));
+        history.push(called("x", "write_file", r#"{"path":"y"}"#));
+        history.push(result("x", "written"));
+        assert!(history.read().all(|path| path != "y"));
     }
 
     #[test]
