@@ -348,7 +348,7 @@ async fn a_server_without_tools_and_schemas_is_told_by_text() {
     let requests = desk.model.requests();
     assert!(requests.iter().all(|request| request.get("tools").is_none() && request.get("response_format").is_none()));
     let last = requests[3]["messages"].to_string();
-    for words in ["<tool>{\\\"tool\\\": \\\"NAME\\\"", "Tool write_file returned:", "names no tool of yours", "Tool bash returned:\\none"] {
+    for words in ["<tool>{\\\"tool\\\": \\\"NAME\\\"", "Tool write_file returned:", "there is no tool `fly`", "Tool bash returned:\\none"] {
         assert!(last.contains(words), "`{words}` is missing: {last}");
     }
     desk.model.assert_append_only();

@@ -60,6 +60,29 @@ async fn a_tagged_call_of_a_tool_that_does_not_exist_has_a_result_that_says_so()
 }
 
 #[tokio::test]
+async fn a_marked_call_of_a_tool_that_does_not_exist_has_a_result_in_other_formats_too() {
+    for choice in [ToolModeChoice::Native, ToolModeChoice::Text] {
+        for fly in [
+            "[TOOL_CALLS]fly[ARGS]{\"command\": \"ls\"}",
+            "<|tool_calls_section_begin|><|tool_call_begin|>functions.fly:0<|tool_call_argument_begin|>{\"to\": \"Rome\"}<|tool_call_end|><|tool_calls_section_end|>",
+            "<|channel|>commentary to=functions.fly <|constrain|>json<|message|>{\"to\": \"Rome\"}<|call|>",
+            "<tool_call>\n<function=fly>\n<parameter=to>\nRome\n</parameter>\n</function>\n</tool_call>",
+            "<tool_call>{\"name\": \"fly\", \"arguments\": {\"command\": \"ls\"}}</tool_call>",
+        ] {
+            let desk = Desk::new(ScriptedModel::new().says(fly).says("I cannot fly.").start().await, set_to(choice)).await;
+            let outcome = desk.work("fly").await;
+            assert_eq!(
+                (outcome.status, outcome.response.as_str(), outcome.tool_calls),
+                (RunStatus::Completed, "I cannot fly.", 1),
+                "{fly}"
+            );
+            let told = desk.model.requests()[1]["messages"].to_string();
+            assert!(told.contains("there is no tool `fly`. The tools are: read_file"), "{told}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_call_of_a_tool_that_does_not_exist_has_its_result_beside_others() {
     let call = |name: &str| format!("<tool_call>\n{{\"name\": \"{name}\", \"arguments\": {{\"command\": \"echo seen\"}}}}\n</tool_call>");
     for (written, n_fly) in

@@ -53,7 +53,7 @@ pub(super) fn read(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<Cer
             if is_json {
                 family::objects(c, Form::Open, tools, found)?;
             } else {
-                pythonic::list(c, tools, found)?;
+                pythonic::list(c, &tools.only_known(), found)?;
             }
             family::superfluous(c, found)?;
             end_of_line(c)?;

@@ -50,9 +50,19 @@ pub(super) enum Form {
     Open,
 }
 
+impl Form {
+    /// Returns the tool that a call of this form means by `written`.
+    fn name<'n>(self, written: &'n str, tools: &'n Tools) -> Option<&'n str> {
+        match self {
+            Self::Marked => tools.called(written),
+            Self::Open => tools.resolve(written),
+        }
+    }
+}
+
 /// Returns the calls that a value stands for: an object, or a list of them. `text` is what it was read from.
 pub(super) fn calls(text: &str, value: &Value, form: Form, tools: &Tools) -> Vec<Call> {
-    if let Some(call) = raw(text, tools, 0) {
+    if let Some(call) = raw(text, form, tools, 0) {
         return vec![call];
     }
     if let Value::Array(items) = value {
@@ -73,7 +83,7 @@ pub(super) fn calls(text: &str, value: &Value, form: Form, tools: &Tools) -> Vec
 }
 
 /// Returns the call in valid JSON with its arguments byte for byte.
-fn raw(text: &str, tools: &Tools, depth: usize) -> Option<Call> {
+fn raw(text: &str, form: Form, tools: &Tools, depth: usize) -> Option<Call> {
     if depth > WRAPPERS.len() || !text.starts_with('{') {
         return None;
     }
@@ -84,10 +94,10 @@ fn raw(text: &str, tools: &Tools, depth: usize) -> Option<Call> {
     {
         let is_schema =
             arguments.get().contains("\"properties\"") && serde_json::from_str(arguments.get()).is_ok_and(|value| is_schema(&value));
-        let name = tools.resolve(&name).filter(|_| !is_schema)?;
+        let name = form.name(&name, tools).filter(|_| !is_schema)?;
         return Some(Call { name: name.to_owned(), arguments: arguments.get().to_owned() });
     }
-    WRAPPERS.iter().find_map(|key| raw(fields.get(*key)?.get(), tools, depth + 1))
+    WRAPPERS.iter().find_map(|key| raw(fields.get(*key)?.get(), form, tools, depth + 1))
 }
 
 fn of_fields(fields: &Map<String, Value>, form: Form, tools: &Tools, depth: usize) -> Option<Call> {
@@ -98,7 +108,7 @@ fn of_fields(fields: &Map<String, Value>, form: Form, tools: &Tools, depth: usiz
     let Some((name_key, name)) = name else {
         return WRAPPERS.iter().find_map(|key| of_fields(fields.get(*key)?.as_object()?, form, tools, depth + 1));
     };
-    let name = tools.resolve(name)?;
+    let name = form.name(name, tools)?;
     let arguments = match (ARGUMENTS.iter().find_map(|key| fields.get(*key)), form) {
         (Some(written), _) => arguments(written)?,
         (None, Form::Open) => return None,

@@ -15,7 +15,7 @@ pub(super) struct Format {
     /// `bash` with a command that is hard to quote: `grep "it's" *.rs`, written as such models write.
     odd: &'static str,
     /// A call of `bash` that ends too soon.
-    cut: &'static str,
+    pub(super) cut: &'static str,
 }
 
 pub(super) fn tools() -> Tools {

@@ -36,9 +36,9 @@ impl Found {
     }
 }
 
-/// Notes the tool that a call names; without one of ours this is no call.
+/// Notes the tool that a call names; without one that may be called this is no call.
 pub(super) fn name(written: &str, tools: &Tools, found: &mut Found) -> Read<String> {
-    let name = tools.resolve(written).ok_or(Stop::No)?;
+    let name = tools.called(written).ok_or(Stop::No)?;
     found.begun = Some(name.to_owned());
     Ok(name.to_owned())
 }

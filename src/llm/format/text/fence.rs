@@ -27,6 +27,7 @@ const ANY: [&str; 7] = ["", "json", "json5", "jsonc", "xml", "python", "plaintex
 
 /// Reads a fence whose `n` marks were passed.
 pub(super) fn read(c: &mut Cursor, mark: &str, tools: &Tools, found: &mut Found) -> Read<Certainty> {
+    let tools = &tools.only_known();
     let word = c.run(|byte| byte.is_ascii_alphanumeric() || byte == b'_')?;
     let certainty = if CALLS.contains(&word) {
         Certainty::Certain

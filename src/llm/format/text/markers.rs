@@ -147,7 +147,7 @@ pub(super) fn mistral(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<
                 let word = c.run(tagged::is_name)?;
                 let next = c.peek_or_end()?;
                 c.go(at);
-                if tools.resolve(word).is_none() || !matches!(next, Some(b'[' | b'{')) {
+                if tools.called(word).is_none() || !matches!(next, Some(b'[' | b'{')) {
                     return Ok(());
                 }
             }

@@ -47,6 +47,8 @@ mod tagged;
 mod templates;
 mod tools;
 mod turns;
+#[cfg(test)]
+mod unknown;
 mod unread;
 mod value;
 mod xml;

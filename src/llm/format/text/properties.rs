@@ -142,6 +142,10 @@ const BITS: &[&str] = &[
     "]]>",
     "<｜DSML｜tool_calls>",
     "<|DSML|invoke name=\"bash\">",
+    "<tool_call>{\"name\": \"fly\", \"arguments\": {}}",
+    "[TOOL_CALLS]fly[ARGS]{}",
+    "<function=fly>",
+    "[fly(to=1)]",
 ];
 
 fn text() -> impl Strategy<Value = String> {
@@ -149,12 +153,12 @@ fn text() -> impl Strategy<Value = String> {
         .prop_map(|bits| bits.concat())
 }
 
-fn in_pieces(text: &str, cuts: &[usize], hint: Option<Hint>) -> Parsed {
+fn in_pieces(text: &str, cuts: &[usize], tools: &Tools, hint: Option<Hint>) -> Parsed {
     let mut cuts: Vec<usize> = cuts.iter().map(|cut| text.floor_char_boundary(cut % (text.len() + 1))).collect();
     cuts.extend([0, text.len()]);
     cuts.sort_unstable();
     let mut parsed = Parsed::default();
-    let mut parser = Parser::new(&tools(), hint);
+    let mut parser = Parser::new(tools, hint);
     for pair in cuts.windows(2) {
         parser.feed(&text[pair[0]..pair[1]], &mut |piece| parsed.add(piece));
     }
@@ -185,12 +189,14 @@ proptest! {
         hint in prop::option::of(prop::sample::select(Hint::names())),
     ) {
         let hint = hint.and_then(Hint::find);
-        let whole = parse(&text, &tools(), hint);
-        prop_assert_eq!(&in_pieces(&text, &cuts, hint), &whole);
         let all: Vec<usize> = (0..text.len()).collect();
-        prop_assert_eq!(&in_pieces(&text, &all, hint), &whole);
-        for call in &whole.calls {
-            prop_assert!(serde_json::from_str::<serde_json::Map<_, _>>(&call.arguments).is_ok(), "{}", call.arguments);
+        for tools in [tools(), tools().and_any()] {
+            let whole = parse(&text, &tools, hint);
+            prop_assert_eq!(&in_pieces(&text, &cuts, &tools, hint), &whole);
+            prop_assert_eq!(&in_pieces(&text, &all, &tools, hint), &whole);
+            for call in &whole.calls {
+                prop_assert!(serde_json::from_str::<serde_json::Map<_, _>>(&call.arguments).is_ok(), "{}", call.arguments);
+            }
         }
     }
 
@@ -220,7 +226,7 @@ fn a_call_behind_a_long_line_is_quoted_or_not_however_it_is_cut() {
                 let whole = parse(&text, &tools(), None);
                 for step in [1, 4, 100] {
                     let cuts: Vec<usize> = (0..text.len()).step_by(step).collect();
-                    assert_eq!(in_pieces(&text, &cuts, None), whole, "{text}");
+                    assert_eq!(in_pieces(&text, &cuts, &tools(), None), whole, "{text}");
                 }
             }
         }

@@ -128,11 +128,17 @@ fn named(c: &mut Cursor, closers: &[&str], tools: &Tools, found: &mut Found) -> 
     if c.take("<tool_sep>")? {
         c.spaces();
     }
+    let at = c.at();
     if gemma || matches!(c.peek_or_end()?, Some(b'{' | b'`')) {
         let arguments = family::arguments(c)?;
         found.push([super::Call { name, arguments }], c.at());
         return Ok(());
     }
+    // A word between the tags is a call only of a tool that is known to want nothing.
+    if tools.resolve(&name).is_none() && !c.take("<arg_key>")? {
+        return Err(Stop::No);
+    }
+    c.go(at);
     pairs::pairs(c, &name, closers, tools, found)
 }
 

@@ -13,10 +13,18 @@ use crate::llm::message::ToolSpec;
 /// What some servers and models put before a name.
 const PREFIXES: [&str; 4] = ["functions.", "default_api.", "tools.", "function."];
 
+/// What stands for a name where the form of a call is shown.
+const PLACEHOLDERS: [&str; 9] =
+    ["name", "tool", "function", "tool_name", "tool-name", "toolname", "function_name", "function-name", "functionname"];
+/// Longest name of a tool that does not exist, in bytes.
+const MAX_NAME: usize = 64;
+
 /// The tools that are known, by name. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Tools {
     by_name: Arc<HashMap<String, Vec<Parameter>>>,
+    /// A call that a token marks is one whatever tool it names.
+    takes_any: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -28,7 +36,20 @@ struct Parameter {
 
 impl Tools {
     pub fn new<'s>(specs: impl IntoIterator<Item = &'s ToolSpec>) -> Self {
-        Self { by_name: Arc::new(specs.into_iter().map(|spec| (spec.name.clone(), parameters(&spec.parameters))).collect()) }
+        Self {
+            by_name: Arc::new(specs.into_iter().map(|spec| (spec.name.clone(), parameters(&spec.parameters))).collect()),
+            takes_any: false,
+        }
+    }
+
+    /// Returns these tools, and any other for calls that a token marks.
+    pub(in crate::llm) fn and_any(&self) -> Self {
+        Self { takes_any: true, ..self.clone() }
+    }
+
+    /// Returns these tools and no other, for what no token marks.
+    pub(super) fn only_known(&self) -> Self {
+        Self { takes_any: false, ..self.clone() }
     }
 
     /// Returns whether a call of this name, as a model writes it, is one of these tools.
@@ -52,6 +73,11 @@ impl Tools {
         let written = written.trim().trim_matches(['"', '\'']);
         let find = |name: &str| self.by_name.get_key_value(name).map(|(name, _)| name.as_str());
         find(written).or_else(|| PREFIXES.iter().find_map(|prefix| find(written.strip_prefix(prefix)?)))
+    }
+
+    /// Returns the name that a marked call means by `written`: a known one, or any where any will do.
+    pub(super) fn called<'n>(&'n self, written: &'n str) -> Option<&'n str> {
+        self.resolve(written).or_else(|| other(written).filter(|_| self.takes_any))
     }
 
     /// Returns whether a known name, as it may be written, begins like this.
@@ -94,6 +120,16 @@ impl Tools {
         // Without a schema a quoted text keeps its quotes: they may be meant.
         if value.is_string() { as_text() } else { value }
     }
+}
+
+/// Returns the name of a tool that does not exist, unless it only stands for one.
+fn other(written: &str) -> Option<&str> {
+    let written = written.trim().trim_matches(['"', '\'']);
+    let name = PREFIXES.iter().find_map(|prefix| written.strip_prefix(prefix)).unwrap_or(written);
+    let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'))
+        && name.len() <= MAX_NAME;
+    (is_name && !PLACEHOLDERS.contains(&name.to_ascii_lowercase().as_str())).then_some(name)
 }
 
 /// Returns a list or an object that is nearly JSON, such as Python's, where it can be nothing else.

@@ -121,7 +121,9 @@ pub(super) fn invoke(c: &mut Cursor, around: &[&str], tools: &Tools, found: &mut
         c.expect("invoke name=")?;
     }
     let begin = c.at();
-    let name = family::name(attribute(c)?, tools, found)?;
+    // MiniCPM's elements may be those of any file.
+    let known = tools.only_known();
+    let name = family::name(attribute(c)?, if element == "function" { &known } else { tools }, found)?;
     found.is_tagged = true;
     // MiniCPM's word for an argument is a short one.
     c.spaces();

@@ -11,25 +11,26 @@ use crate::llm::provider::calls::Piece;
 use crate::llm::stream::Reply;
 use crate::llm::stream::Unsure;
 
-/// Takes calls out of places where neither server nor parser looks: a thought that led to nothing else, and a call of a tool that does not
-/// exist, which is one all the same, so that its result can say so.
+/// Takes calls out of a place where neither server nor parser looks: a thought that led to nothing else.
 ///
 /// Returns, too, whether nobody knows if they were meant: words stand between those of a thought, as between two ways that it weighs.
 pub(super) fn elsewhere(reply: &mut Reply, tools: &text::Tools, marked_only: bool) -> (Vec<text::Call>, bool) {
-    if reply.text.trim().is_empty()
-        && let Some(found) = in_thought(reply, tools, marked_only)
-    {
-        return found;
-    }
-    let (before, calls) = unknown::calls(&reply.text, tools);
-    if !calls.is_empty() {
-        reply.source = Some(reply.text.clone());
-        reply.text = before.to_owned();
-    }
-    (calls, false)
+    let found = if reply.text.trim().is_empty() { in_thought(reply, tools, marked_only) } else { None };
+    found.unwrap_or_default()
 }
 
 impl Assembler {
+    /// Takes calls of tools that do not exist, which are calls all the same, so that their results can say so; returns whether there are any.
+    pub(super) fn take_unknown(&mut self) -> bool {
+        if !self.with_calls() || !self.calls.is_empty() {
+            return false;
+        }
+        let parser = self.text_parser(&self.tools.and_any()).marked_only(self.is_understood);
+        let Some(read) = unknown::read(&self.text, parser, &self.parsed, &self.tools) else { return false };
+        (self.parsed, self.before_calls) = (read.parsed, read.n_before);
+        true
+    }
+
     /// Takes the calls of a thought that led to nothing else, where tools are told by text or a schema; returns whether there were any.
     pub(super) fn take_calls_of_thought(&self, reply: &mut Reply, is_taken: impl Fn(&str) -> bool) -> bool {
         if self.is_cut() {

@@ -20,7 +20,6 @@ use crate::llm::format::constrained;
 use crate::llm::format::constrained::Parsed;
 use crate::llm::format::prompted;
 use crate::llm::format::text;
-use crate::llm::format::unknown;
 use crate::llm::provider::calls::Piece;
 use crate::llm::stream::Finish;
 use crate::llm::stream::Reply;
@@ -94,17 +93,18 @@ impl Assembler {
         let was_to_be_object = self.take_unheld(on)?;
         let mut pieces = Vec::new();
         let is_over = self.parser.as_ref().is_some_and(text::Parser::is_over);
-        let incomplete = self.parser.as_mut().and_then(|parser| parser.close(&mut |piece| pieces.push(piece)));
-        let may_go_on = self.parser.take().is_some_and(|parser| parser.marks_ends());
+        let mut incomplete = self.parser.as_mut().and_then(|parser| parser.close(&mut |piece| pieces.push(piece)));
+        let mut may_go_on = self.parser.take().is_some_and(|parser| parser.marks_ends());
         self.add_pieces(pieces, on)?;
         self.take_behind_thought(told);
+        if self.take_unknown() {
+            // Words behind such a call were looked at where it was read.
+            (incomplete, may_go_on) = (None, true);
+        }
         let is_unheld = was_to_be_object && self.reading != told;
         if is_over && (is_unheld || !was_to_be_object) {
             // What the model made others say is not to be repeated as its own words.
             self.parsed.content.trim_end().clone_into(&mut self.text);
-        }
-        if self.with_calls() && self.calls.is_empty() {
-            unknown::add(&mut self.parsed, self.before_calls, &self.tools);
         }
         let goes_on = !may_go_on && text::goes_on(&self.parsed, self.before_calls)
             || self.parsed.calls.is_empty() && !self.parsed.mentions.is_empty();

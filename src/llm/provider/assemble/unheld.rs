@@ -18,7 +18,7 @@ impl Assembler {
         if !is_object || self.parser.is_some() || !self.text.trim_start().starts_with(has_words) {
             return None;
         }
-        self.parser = Some(self.text_parser());
+        self.parser = Some(self.text_parser(&self.tools));
         Some(self.text.clone())
     }
 
@@ -34,7 +34,7 @@ impl Assembler {
         }
         self.reading = Reading::Text { with_calls };
         if self.parser.is_none() {
-            let mut parser = self.text_parser();
+            let mut parser = self.text_parser(&self.tools);
             let mut pieces = Vec::new();
             parser.feed(&self.text, &mut |piece| pieces.push(piece));
             self.parser = Some(parser);
@@ -43,8 +43,8 @@ impl Assembler {
         Ok(true)
     }
 
-    fn text_parser(&self) -> text::Parser {
-        let mut parser = text::Parser::new(&self.tools, None);
+    pub(super) fn text_parser(&self, tools: &text::Tools) -> text::Parser {
+        let mut parser = text::Parser::new(tools, None);
         if self.tells_thoughts {
             parser.without_thoughts();
         }
