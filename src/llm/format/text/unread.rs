@@ -84,7 +84,7 @@ impl Unread {
             return None;
         }
         let name = if self.is_marked() {
-            words(body).find_map(|word| tools.resolve(word))
+            named(body, tools)
         } else {
             // In the open nothing else says that it is a call.
             Some(call::begun_name(body).and_then(|name| tools.resolve(name)).filter(|_| has_arguments(body))?)
@@ -114,6 +114,14 @@ impl Unread {
 
 fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))).filter(|word| !word.is_empty())
+}
+
+/// Returns the first of the tools that a call speaks of, unless it names another one before: what its arguments hold is no name then.
+fn named<'t>(body: &str, tools: &'t Tools) -> Option<&'t str> {
+    let (word, name) = words(body).find_map(|word| Some((word, tools.resolve(word)?)))?;
+    let before = &body[..word.as_ptr().addr() - body.as_ptr().addr()];
+    let is_of_another = call::begun_name(before).is_some_and(|written| tools.resolve(written).is_none());
+    (!is_of_another).then_some(name)
 }
 
 /// Returns whether a text begins as calls do, and not as a sentence.
@@ -231,6 +239,20 @@ mod tests {
         ] {
             assert_eq!(part(text), Some(Part::Unreadable), "{text}");
         }
+    }
+
+    #[test]
+    fn a_call_of_another_tool_is_not_one_of_what_its_arguments_name() {
+        for text in [
+            "<tool_call>{\"name\": \"fly\", \"arguments\": {\"command\": \"bash\"}}</tool_call>",
+            "<tool_call>{\"tool\": \"fly\", \"arguments\": {\"command\": \"bash -c ls\"}}</tool_call>",
+        ] {
+            assert_eq!(parse(text, &tools(), None).incomplete, None, "{text}");
+        }
+        let broken = "<tool_call>{{\"name\": \"fly\", \"arguments\": {\"command\": \"bash\"}}}</tool_call>";
+        check(broken, broken, &said(broken), "", &[], Some(""));
+        let named_behind = "<tool_call>{{\"tool\": \"bash\", \"arguments\": {\"name\": \"x\"}}}</tool_call>";
+        check(named_behind, named_behind, &said(named_behind), "", &[], Some("bash"));
     }
 
     #[test]
