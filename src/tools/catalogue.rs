@@ -108,9 +108,16 @@ impl Catalogue {
     }
 
     /// Returns the tool of that name or alias, in whatever case it is written, also one that the model is not told of. Blanks around it, and
-    /// what some models put before all names, are no part of it.
+    /// what some models put before all names, are no part of it, nor are the tokens of a template.
     pub fn find(&self, name: &str) -> Option<&Tool> {
-        self.known(name.trim()).or_else(|| self.known(text::Tools::bare(name)))
+        self.known(name.trim()).or_else(|| self.known(text::Tools::bare(name))).or_else(|| self.among_tokens(name))
+    }
+
+    /// Returns the tool whose name stands among control tokens, as gpt-oss mixes up the name and the headers around it: the only one there.
+    fn among_tokens(&self, name: &str) -> Option<&Tool> {
+        let mut found = foreign::between_tokens(name)?.filter_map(|part| self.find(part));
+        let first = found.next()?;
+        found.all(|other| other.name == first.name).then_some(first)
     }
 
     fn known(&self, name: &str) -> Option<&Tool> {

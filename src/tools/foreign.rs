@@ -63,6 +63,12 @@ pub(super) fn reshape(tool: &Tool, fields: &mut Map<String, Value>, notes: &mut 
     Ok(())
 }
 
+/// Returns what stands before, between and behind the control tokens in the name of a tool, where it has some: `bash<|channel|>commentary`.
+pub(super) fn between_tokens(name: &str) -> Option<impl Iterator<Item = &str>> {
+    let parts = name.split("<|").enumerate().filter_map(|(n, part)| if n == 0 { Some(part) } else { Some(part.split_once("|>")?.1) });
+    (name.contains("<|") && name.contains("|>")).then(|| parts.filter(|part| !part.contains("|>")))
+}
+
 /// Elsewhere a command's time is told in milliseconds: as seconds it would be longer than any command may take.
 ///
 /// This comes before names are mended, since who says `timeout_seconds` means seconds.

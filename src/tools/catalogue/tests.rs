@@ -32,6 +32,23 @@ fn what_the_model_gets_wrong_is_named_with_a_remedy() {
 }
 
 #[test]
+fn a_name_among_the_tokens_of_a_template_is_taken_out_of_them() {
+    for name in [
+        "bash<|channel|>commentary",
+        "bash<|channel|>json",
+        "assistant<|channel|>bash",
+        "functions.bash<|channel|>commentary <|constrain|>json",
+        "<|start|>assistant<|channel|>commentary<|message|>bash",
+    ] {
+        let understood = catalogue().parse(name, r#"{"command": "ls"}"#).expect(name);
+        assert_eq!((understood.name, understood.notes), ("bash", vec![format!("{name} was taken as bash")]));
+    }
+    for name in ["fly<|channel|>commentary", "bash<|channel|>read_file", "<|channel|>", "bash|>x", "bash<|channel", "a<|bash|>b"] {
+        wrong(name, r#"{"command": "ls"}"#, &["there is no tool"]);
+    }
+}
+
+#[test]
 fn a_number_that_is_too_large_is_taken_as_the_largest_and_that_is_said() {
     let largest = [
         ("read_file", r#"{"path": "a", "limit": 5000}"#, "limit 5000 was taken as 2000"),
