@@ -134,6 +134,20 @@ async fn a_hook_that_hangs_after_a_call_ends_when_the_session_is_ended() {
     assert_eq!(outcomes(&desk), [HookOutcome::Cancelled]);
 }
 
+/// They ran on one after the other, each for all of its time, long after the run's own time was over.
+#[tokio::test]
+async fn the_end_of_a_session_waits_for_all_hooks_as_long_as_for_one() {
+    let model =
+        (0..8).fold(ScriptedModel::new(), |model, n| model.calls("write_file", json!({"path": format!("{n}.txt"), "content": "x"})));
+    let desk = desk(model.says("Done."), "[[post_tool_use]]\nrun = 'sleep 600'\ntimeout = '2s'").await;
+    assert_eq!(desk.work("write").await.status, RunStatus::Completed);
+    desk.agent.lock().await.settle(&CancellationToken::new()).await;
+    let n_cancelled = outcomes(&desk).iter().filter(|outcome| **outcome == HookOutcome::Cancelled).count();
+    assert!(n_cancelled >= 3, "{:?}", outcomes(&desk));
+    let says = |kind: &Kind| matches!(kind, Kind::Warning { message } if message.contains("does not wait longer for hooks"));
+    assert!(desk.kinds().iter().any(says));
+}
+
 #[tokio::test]
 async fn one_that_takes_too_long_holds_back_unless_it_is_to_pass() {
     for (on_timeout, expected) in [("block", CallStatus::Denied), ("pass", CallStatus::Ok)] {

@@ -12,6 +12,7 @@ mod told;
 
 use std::sync::Arc;
 use std::sync::Mutex;
+use std::time::Duration;
 
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -44,6 +45,12 @@ pub(super) struct Hooks {
 impl Hooks {
     pub(super) fn new(options: HookOptions, session: Option<SessionId>) -> Self {
         Self { options, session, behind: Mutex::default(), turn: Arc::new(Semaphore::new(1)), end: CancellationToken::new() }
+    }
+
+    /// Returns how long a hook of this moment may take at the most.
+    fn longest(&self, moment: Moment) -> Duration {
+        let times = self.of(moment).iter().map(|hook| hook.timeout.unwrap_or(self.options.timeout).duration());
+        times.max().unwrap_or_default()
     }
 
     pub(super) fn of(&self, moment: Moment) -> &[Hook] {

@@ -143,11 +143,20 @@ impl Pipeline {
         }
     }
 
-    /// Waits for the hooks that nobody waited for, before the sandbox goes; they have their own time, and end when `cancel` says so.
+    /// Waits for the hooks that nobody waited for, before the sandbox goes: all together for as long as one of them may take, since they would
+    /// add up to any time otherwise. Those that are left are ended then, which is said, and when `cancel` says so.
     pub async fn settle(&self, cancel: &CancellationToken) {
         let mut behind = std::mem::take(&mut *self.hooks.behind.lock().expect("nothing panics while it holds this lock"));
-        let _ended = cancel.clone().run_until_cancelled_owned(async { while behind.join_next().await.is_some() {} }).await;
+        let all = async { while behind.join_next().await.is_some() {} };
+        let ended = tokio::time::timeout(self.hooks.longest(Moment::PostToolUse), cancel.clone().run_until_cancelled_owned(all)).await;
         self.hooks.end.cancel();
+        if ended.is_err() {
+            let message = format!(
+                "the session does not wait longer for hooks of its calls: {} (post_tool_use) had not ended and are stopped",
+                behind.len()
+            );
+            (self.sink)(Kind::Warning { message }.into());
+        }
         while behind.join_next().await.is_some() {}
     }
 
