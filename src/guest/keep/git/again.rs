@@ -97,6 +97,8 @@ fn a_session_that_goes_on_from_what_came_brings_the_index_along() {
     let folder = format!("--git-dir={}", sample.beside("session").display());
     let tree = format!("--work-tree={}", sample.path("").display());
     let session = |words: &[&str]| sample.git(&[&[folder.as_str(), tree.as_str()], words].concat());
+    // Where a session finds the person's objects: what is not written anew must be there.
+    std::os::unix::fs::symlink(sample.path(".git"), sample.beside("real")).expect("made");
     sample.write("b", "2\n");
     session(&["commit", "-q", "-a", "-m", "two"]);
     let imported = sample.import_one();
