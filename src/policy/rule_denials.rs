@@ -27,10 +27,28 @@ fn a_denial_speaks_of_a_command_wherever_it_is_and_in_doubt_too() {
             "sh x.sh",
             "ls (",
             "xargs rm < x",
+            "r`:`m x",
+            "rm`:` x",
+            "`:`rm x",
+            "/`echo bin`/rm x",
+            "env r`:`m x",
+            "A=b`:`c rm x",
+            "r`:`\"m\" x",
         ],
-        &["ls", "echo rm x", "git rm x", "grep rm x"],
+        &[
+            "ls",
+            "echo rm x",
+            "git rm x",
+            "grep rm x",
+            "ls a-`date`.b",
+            "echo `date`x`date` > a`date`b",
+        ],
     );
-    check_denied("bash(git push *)", &["git push", "git $X", "git $X origin"], &["git status", "git log $X", "ls $X"]);
+    check_denied(
+        "bash(git push *)",
+        &["git push", "git $X", "git $X origin", "g`:`it push", "git pu`:`sh"],
+        &["git status", "git log $X", "ls $X"],
+    );
     check_denied("bash(/curl/)", &["curl x", "ls; curl x"], &["ls"]);
 }
 

@@ -1,3 +1,6 @@
+/// Why words are doubted that the shell takes for one.
+pub(super) const JOINED: &str = "two words without a blank between them";
+
 /// Checks that between two tokens there is nothing that a shell would take for part of a word or for the end of a command.
 ///
 /// The grammar skips more than blanks: an escaped space, a carriage return, the end of a line where it expects none. `is_within` says that
@@ -8,7 +11,7 @@ pub(super) fn check(source: &str, end: usize, start: usize, is_within: bool) -> 
     if gap.is_empty() {
         let joins = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(|byte| is_in_word(*byte));
         let joined = joins(end.checked_sub(1)) && joins(Some(start));
-        return if joined { Err("two words without a blank between them") } else { Ok(()) };
+        return if joined { Err(JOINED) } else { Ok(()) };
     }
     let mut at = end;
     while at < start {
@@ -31,6 +34,8 @@ pub(super) fn check(source: &str, end: usize, start: usize, is_within: bool) -> 
 }
 
 /// Returns whether a byte is part of a word where nothing separates it from the one before.
+///
+/// A backquote may begin or end a substitution, so that it says nothing here: [`super::walk`] knows where the last word ended.
 pub(super) fn is_in_word(byte: u8) -> bool {
     !matches!(byte, b' ' | b'\t' | b'\n' | b'|' | b'&' | b';' | b'<' | b'>' | b'(' | b')' | b'`')
 }

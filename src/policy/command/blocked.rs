@@ -159,7 +159,7 @@ fn looks_like_removal(program: &Word, arguments: &[Word], ground: &Ground) -> Op
 
 /// `rm$X-rf$X/`: what an expansion glues together.
 fn split_by_expansion(program: &Word, ground: &Ground) -> Option<String> {
-    let name = program.text.split('$').next()?;
+    let name = program.text.split(['$', '`']).next()?;
     let is_removal = matches!(name.rsplit('/').next(), Some("rm"));
     let target = program.text.rsplit(['}', ' ']).next()?;
     (is_removal && place::precious(target, ground).is_some()).then(|| "it may remove what is precious".to_owned())

@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
+use super::Joint;
 use super::Kind;
+use super::Last;
 use super::Open;
 use super::Role;
 use super::Walk;
@@ -14,6 +16,7 @@ use crate::code::shell::Redirection;
 use crate::code::shell::Value;
 use crate::code::shell::Word;
 use crate::code::shell::WordKind;
+use crate::code::shell::gap;
 use crate::code::shell::numbers::COMPUTES;
 use crate::code::shell::numbers::Computed;
 use crate::code::shell::word;
@@ -21,12 +24,17 @@ use crate::code::shell::word;
 impl Walk<'_> {
     pub(super) fn close(&mut self, open: Open) {
         match open {
-            Open::Word { range, opaque, role } => {
+            Open::Word { range, opaque, role, joint } => {
                 self.before = range.end;
-                if let Err(why) = self.close_word(range.clone(), &opaque, role) {
-                    let source = self.source;
-                    self.found.doubt(&source[range], why);
-                }
+                let n_words = match self.close_word(range.clone(), &opaque, role, joint) {
+                    Ok(n_words) => n_words,
+                    Err(why) => {
+                        let source = self.source;
+                        self.found.doubt(&source[range.clone()], why);
+                        0
+                    }
+                };
+                self.last = Some(Last { end: range.end, depth: self.depth, takes_more: n_words == 1 });
             }
             Open::Heredoc { at, heredoc } => {
                 let target = heredoc.check(self.source);
@@ -49,14 +57,19 @@ impl Walk<'_> {
         }
     }
 
-    fn close_word(&mut self, range: Range<usize>, opaque: &[Range<usize>], role: Role) -> Result<(), &'static str> {
+    /// Returns how many words it gave, of those that others can be added to.
+    fn close_word(&mut self, range: Range<usize>, opaque: &[Range<usize>], role: Role, joint: Joint) -> Result<usize, &'static str> {
         let source = self.source;
         match role {
             Role::Argument => {
                 let mut words = Vec::new();
                 let read = word::read(source, range, opaque, &mut words);
+                let n_words = words.len();
+                let rest = if joint == Joint::Rest && n_words == 1 { words.pop() } else { None };
+                let is_added = rest.is_some_and(|rest| self.add(&rest));
                 self.give(words);
-                read
+                read?;
+                if is_added || joint == Joint::Apart { Ok(n_words) } else { Err(gap::JOINED) }
             }
             Role::Assignment => {
                 let text = &source[range.clone()];
@@ -86,15 +99,30 @@ impl Walk<'_> {
                     Some((_, Open::Command { at, .. })) => self.found.commands[*at].assignments.push(assignment),
                     _ => self.found.commands.push(Command { assignments: vec![assignment], ..Command::default() }),
                 }
-                read
+                read.map(|()| 0)
             }
             Role::Pattern => {
                 let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.^$*+?-/,:%=~@[]".contains(c);
                 let text = &source[range];
                 let expands = text.split('$').skip(1).any(|rest| !rest.is_empty());
-                if text.chars().all(is_plain) && !expands { Ok(()) } else { Err("a pattern that cannot be read for certain") }
+                if text.chars().all(is_plain) && !expands { Ok(0) } else { Err("a pattern that cannot be read for certain") }
             }
         }
+    }
+
+    /// Adds the rest of a word to its beginning; returns whether that was there.
+    fn add(&mut self, rest: &Word) -> bool {
+        let begun = match self.open.last() {
+            Some((_, Open::Redirect { at, .. })) => {
+                self.found.commands[*at].redirections.last_mut().and_then(|redirection| redirection.target.as_mut())
+            }
+            Some((_, Open::Command { at, .. })) => self.found.commands[*at].words.last_mut(),
+            Some((_, Open::Values { variable: Some(_) } | Open::List { .. })) => self.found.values.last_mut().map(|value| &mut value.word),
+            _ => None,
+        };
+        let Some(begun) = begun else { return false };
+        *begun = Word::unknown(&format!("{}{}", begun.text, rest.text));
+        true
     }
 
     /// Gives words to what they belong to.

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use tree_sitter::Node;
 
+use super::Joint;
 use super::Kind;
 use super::Open;
 use super::Role;
@@ -251,8 +252,13 @@ impl Walk<'_> {
     fn unit(&mut self, node: Node<'_>, role: Role) {
         self.gap(node);
         let range = node.byte_range();
+        let joint = match self.last.filter(|last| last.end == range.start) {
+            None => Joint::Apart,
+            Some(last) if last.takes_more && last.depth == self.depth && role == Role::Argument => Joint::Rest,
+            Some(_) => Joint::Unclear,
+        };
         self.before = range.end;
-        self.push(Open::Word { range, opaque: Vec::new(), role });
+        self.push(Open::Word { range, opaque: Vec::new(), role, joint });
     }
 }
 

@@ -24,6 +24,7 @@ pub(super) fn walk(source: &str, tree: &Tree, shell: usize, found: &mut Found) {
         shells: vec![(usize::MAX, shell)],
         heads: Vec::new(),
         before: 0,
+        last: None,
         depth: 0,
         is_piped: false,
         guards: Vec::new(),
@@ -65,6 +66,8 @@ struct Walk<'a> {
     heads: Vec<(usize, Range<usize>)>,
     /// Where the last token ends.
     before: usize,
+    /// The last word that was read.
+    last: Option<Last>,
     depth: usize,
     /// A `|` was seen, and no command behind it so far.
     is_piped: bool,
@@ -87,6 +90,7 @@ enum Open {
         range: Range<usize>,
         opaque: Vec<Range<usize>>,
         role: Role,
+        joint: Joint,
     },
     /// Commands within a word: tokens are looked at again.
     Statements,
@@ -134,6 +138,24 @@ enum Kind {
     Test {
         is_double: bool,
     },
+}
+
+/// Where a word ended, at the depth of its node; whether what begins right there can be added to it.
+#[derive(Clone, Copy)]
+struct Last {
+    end: usize,
+    depth: usize,
+    takes_more: bool,
+}
+
+/// How a word of the grammar hangs together with the one before.
+#[derive(Clone, Copy, PartialEq)]
+enum Joint {
+    Apart,
+    /// To the shell it is the rest of that word: the grammar splits ``r`:`m``, but not `r$(:)m`.
+    Rest,
+    /// Right behind something that it cannot be added to.
+    Unclear,
 }
 
 /// What a word is for.

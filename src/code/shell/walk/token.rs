@@ -3,6 +3,7 @@
 use tree_sitter::Node;
 
 use super::Kind;
+use super::Last;
 use super::Open;
 use super::Walk;
 use crate::code::shell::Word;
@@ -52,7 +53,8 @@ impl Walk<'_> {
         let kind = node.kind();
         let text = &self.source[node.byte_range()];
         self.before = node.end_byte();
-        let mut wrong = None;
+        let goes_on = self.last.is_some_and(|last| last.end == node.start_byte()) && text.bytes().next().is_some_and(gap::is_in_word);
+        let mut wrong = goes_on.then_some(gap::JOINED);
         match self.open.last_mut() {
             Some((_, Open::Redirect { operator, .. })) if kind != "file_descriptor" => text.clone_into(operator),
             Some((_, Open::Heredoc { heredoc, .. })) => match kind {
@@ -65,7 +67,8 @@ impl Walk<'_> {
             },
             Some((_, Open::Command { at, kind: Kind::Simple, .. })) if counts => {
                 let words = &mut self.found.commands[*at].words;
-                wrong = word::read(self.source, node.byte_range(), &[], words).err();
+                wrong = word::read(self.source, node.byte_range(), &[], words).err().or(wrong);
+                self.last = Some(Last { end: node.end_byte(), depth: self.depth, takes_more: false });
             }
             Some((_, Open::Command { at, kind: Kind::Test { is_double }, .. })) => {
                 let is_double = *is_double;
