@@ -68,6 +68,8 @@ pub(super) fn unwrap(command: &Command) -> Unwrapped {
         "eval" => shell::eval(arguments, &mut unwrapped),
         "trap" => shell::trap(arguments, &mut unwrapped),
         "alias" => shell::alias(arguments, &mut unwrapped),
+        "history" => shell::history(arguments, &mut unwrapped),
+        "fc" if !shell::only_lists(arguments) => unwrapped.doubt(name, "what it runs again is not known"),
         "source" | "." => unwrapped.doubt(name, "what is in the file that it reads is not known"),
         "enable" | "hash" | "shopt" | "bind" | "complete" if !arguments.is_empty() => {
             unwrapped.doubt(name, "it changes what other words mean");

@@ -115,6 +115,28 @@ pub(super) fn alias(arguments: &[Word], unwrapped: &mut Unwrapped) {
     }
 }
 
+/// `history -s WORDS` puts a command into the list from which `fc` runs it.
+pub(super) fn history(arguments: &[Word], unwrapped: &mut Unwrapped) {
+    let Some(first) = arguments.first() else { return };
+    if first.known().is_some_and(|text| !text.starts_with('-') || !text.contains('s')) {
+        return;
+    }
+    match after_dashes(&arguments[1..]).iter().map(Word::known).collect::<Option<Vec<&str>>>() {
+        Some(words) if first.known().is_some() => unwrapped.inner.push(Inner::Text(words.join(" "))),
+        _ => unwrapped.doubt("history", UNKNOWN_TEXT),
+    }
+}
+
+/// Returns whether `fc` shows commands, and runs none of them again.
+pub(super) fn only_lists(arguments: &[Word]) -> bool {
+    let is_plain = |text: &str| {
+        let option = text.strip_prefix('-').unwrap_or_default();
+        option.chars().all(|c| "lnr".contains(c)) || option.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let lists = |word: &Word| word.text.starts_with('-') && word.text.contains('l');
+    arguments.iter().all(|word| word.known().is_some_and(is_plain)) && arguments.iter().any(lists)
+}
+
 /// What the shell shows before a command is read as text with substitutions in it, each time.
 pub(super) fn prompts(command: &Command, unwrapped: &mut Unwrapped) {
     const PROMPTS: [&str; 6] = ["PS0", "PS1", "PS2", "PS3", "PS4", "PROMPT_COMMAND"];
