@@ -34,6 +34,11 @@ impl Body {
         self.left == Some((0, 0))
     }
 
+    /// Returns how many lines of the old and of the new text are still to come, where its head was right so far.
+    pub(super) fn missing(&self) -> Option<(u64, u64)> {
+        self.left.filter(|left| *left != (0, 0))
+    }
+
     /// Takes a line in, if it can be one of a hunk.
     pub(super) fn push(&mut self, line: &str) -> bool {
         let is_blank = line.is_empty() || line == "\r";

@@ -2,7 +2,7 @@
 //! `*** Begin Patch` and `*** End Patch`.
 //!
 //! Where the lines stand is found in the box; here nothing is known but the text. It is read leniently where it can only be meant one way
-//! (wrong counts, a fence around it, an empty line without its space), and the file's name and the line are said where it cannot be read.
+//! (wrong counts, but for lines that are missing where the text ends, a fence around it, an empty line without its space), and the file's name and the line are said where it cannot be read.
 
 mod body;
 mod sections;

@@ -74,6 +74,15 @@ pub(super) fn parse(lines: &[&str]) -> Result<Vec<FilePatch>, String> {
         at += 1;
     }
     if let (Some(body), Some(section)) = (body, &mut open) {
+        if let Some((old, new)) = body.missing() {
+            // Half of a hunk would be carried out as if it were all of it.
+            return Err(format!(
+                "hunk {} of {}: the hunk ends before the lines that its header counts ({old} of the old text and {new} of the new are missing); \
+                 send all of the patch, or a header that counts the lines which are there",
+                section.hunks.len() + 1,
+                section.shown()
+            ));
+        }
         section.hunks.push(body.end());
     }
     files.extend(open.map(Section::end).transpose()?);
