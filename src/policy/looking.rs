@@ -152,5 +152,21 @@ fn a_denial_of_what_is_in_a_folder_speaks_of_a_list_of_its_names() {
     }
     assert!(rule("git_diff(secret/**)").may_match(&git(diff(Some("secret")), "."), None));
     assert!(!rule("git_diff(secret/**)").may_match(&git(diff(Some("src")), "."), None));
+    let checkout = |create| GitQuery::Checkout { target: "a".to_owned(), create };
+    let index = 0;
+    for (text, query) in [
+        ("git_checkout", checkout(false)),
+        ("git_checkout", checkout(true)),
+        ("git_stash", GitQuery::Stash(GitStash::Push { message: None })),
+        ("git_stash", GitQuery::Stash(GitStash::Pop { index })),
+        ("git_stash", GitQuery::Stash(GitStash::Apply { index })),
+        ("git_stash", GitQuery::Stash(GitStash::Drop { index })),
+    ] {
+        for pattern in ["secret/**", "secret/a", "/^secret/"] {
+            assert!(rule(&format!("{text}({pattern})")).may_match(&git(query.clone(), "."), None), "{text}({pattern}) {query:?}");
+        }
+        assert!(!rule(&format!("{text}(secret/**)")).matches(&git(query.clone(), "."), None), "{query:?}");
+    }
+    assert!(!rule("git_stash(secret/**)").may_match(&git(GitQuery::Stash(GitStash::List), "."), None), "a list names no file");
     assert!(!rule("list_directory(secret/**)").matches(&list("secret"), None), "one that allows speaks of no more than it says");
 }

@@ -28,6 +28,8 @@ pub(super) fn whole(action: &Action) -> Option<Vec<&BytesPath>> {
         Action::Box(Call::ReadFile(read)) if read.path.is_none() => Vec::new(),
         // Whatever has changed in the repository that a folder is in, wherever in that it lies.
         Action::Box(Call::Git(Git { query: GitQuery::Diff { file: None, .. } | GitQuery::Status, .. })) => Vec::new(),
+        // They change, or drop the changes of, files that nobody names.
+        Action::Box(Call::Git(Git { query: GitQuery::Checkout { .. } | GitQuery::Stash(_), .. })) if !action.is_read_only() => Vec::new(),
         // The same, or all of it in folders that are named.
         Action::Box(Call::Git(Git { query: GitQuery::Commit { files, .. }, .. })) => files.iter().collect(),
         _ => return None,
