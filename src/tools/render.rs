@@ -54,13 +54,15 @@ pub(super) struct Rendered {
     pub ok: bool,
     /// Whether all of the body should be kept as an artifact, however much of it is shown.
     pub keep: bool,
+    /// Bytes of the output that not even the body has: a mark stands in their place.
+    pub unkept: u64,
 }
 
 impl Rendered {
     /// What the host has to say itself.
     pub(super) fn said(said: Result<String, String>) -> Self {
         let ok = said.is_ok();
-        Self { body: said.unwrap_or_else(|problem| problem), footer: String::new(), ok, keep: false }
+        Self { body: said.unwrap_or_else(|problem| problem), footer: String::new(), ok, keep: false, unkept: 0 }
     }
 
     /// Adds a line that must be read in any case.
@@ -74,7 +76,7 @@ impl Rendered {
 
 /// Turns what came of a call into what the model reads.
 pub(super) fn render(output: &Output, printed: &Printed, options: &Options, most: usize) -> Rendered {
-    let text = |body: String| Rendered { body, footer: String::new(), ok: true, keep: false };
+    let text = |body: String| Rendered { body, footer: String::new(), ok: true, keep: false, unkept: 0 };
     match output {
         Output::Read(read) => render_read(read, most),
         Output::Image(image) => {
@@ -106,9 +108,18 @@ pub(super) fn render(output: &Output, printed: &Printed, options: &Options, most
     }
 }
 
-/// Cuts a body in its middle so that it and the footer fit; says how much is missing and where all of it is.
+/// Returns what stands in a body in the place of bytes that were not kept.
+fn unkept(bytes: u64) -> String {
+    format!("\n[… {} not kept …]\n", n_bytes(bytes))
+}
+
+/// Cuts a body in its middle so that it and the footer fit; says how much is missing and where all of it is, or what was kept of it.
 pub(super) fn fit(rendered: &Rendered, most: usize, artifact: Option<&str>) -> String {
-    let kept = artifact.map(|id| format!("all of it: read_file with path \"artifact:{id}\""));
+    let mark = unkept(rendered.unkept);
+    let kept = artifact.map(|id| match rendered.unkept {
+        0 => format!("all of it: read_file with path \"artifact:{id}\""),
+        bytes => format!("{} of the output were not kept, the others: read_file with path \"artifact:{id}\"", n_bytes(bytes)),
+    });
     let mut out;
     if rendered.body.len() <= most {
         out = rendered.body.clone();
@@ -118,7 +129,13 @@ pub(super) fn fit(rendered: &Rendered, most: usize, artifact: Option<&str>) -> S
         // Whole lines read better, where lines are not longer than what is shown.
         let head = rendered.body[..head].rfind('\n').filter(|&at| at > head / 2).map_or(head, |at| at + 1);
         let tail = rendered.body[tail..].find('\n').filter(|&at| at < most / 5).map_or(tail, |at| tail + at + 1);
-        let missing = rendered.body[head..tail].len();
+        let cut = &rendered.body[head..tail];
+        // What the mark stands for is missing with it.
+        let missing = if rendered.unkept > 0 && cut.contains(&mark) {
+            rendered.unkept.saturating_add((cut.len() - mark.len()) as u64)
+        } else {
+            cut.len() as u64
+        };
         out = rendered.body[..head].to_owned();
         if !out.ends_with('\n') {
             out.push('\n');
@@ -159,7 +176,7 @@ fn render_read(read: &Read, most: usize) -> Rendered {
         footer.push(format!("{} more files; call read_file again with the same from_cursor", read.remaining));
     }
     let footer = if footer.is_empty() { String::new() } else { format!("[{}]", footer.join("; ")) };
-    Rendered { body, footer, ok: read.files.iter().any(|file| file.fault.is_none()), keep: false }
+    Rendered { body, footer, ok: read.files.iter().any(|file| file.fault.is_none()), keep: false, unkept: 0 }
 }
 
 /// Writes as many numbered lines as there is room for; returns how many. A page is cut at its end, never in its middle: what follows is
@@ -243,7 +260,7 @@ fn render_listing(listing: &DirectoryListing) -> Rendered {
     if listing.entries.is_empty() {
         body.push_str("(nothing in this folder)");
     }
-    Rendered { body, footer: omitted(listing), ok: true, keep: false }
+    Rendered { body, footer: omitted(listing), ok: true, keep: false, unkept: 0 }
 }
 
 /// Says how much of a folder is not shown.
@@ -277,7 +294,7 @@ fn render_files(files: &FoundFiles) -> Rendered {
     if let Some(cursor) = files.cursor.as_ref().filter(|_| !files.paths.is_empty()) {
         footer.push(format!("read them with read_file from_cursor \"{cursor}\""));
     }
-    Rendered { body, footer: bracketed(&footer), ok: true, keep: false }
+    Rendered { body, footer: bracketed(&footer), ok: true, keep: false, unkept: 0 }
 }
 
 fn render_matches(matches: &Matches) -> Rendered {
@@ -322,7 +339,7 @@ fn render_matches(matches: &Matches) -> Rendered {
     if let Some(cursor) = matches.cursor.as_ref().filter(|_| !matches.files.is_empty()) {
         footer.push(format!("read these files with read_file from_cursor \"{cursor}\""));
     }
-    Rendered { body, footer: bracketed(&footer), ok: true, keep: false }
+    Rendered { body, footer: bracketed(&footer), ok: true, keep: false, unkept: 0 }
 }
 
 fn bracketed(notes: &[String]) -> String {
@@ -332,7 +349,7 @@ fn bracketed(notes: &[String]) -> String {
 fn render_command(command: &CommandEnded, printed: &Printed, options: &Options) -> Rendered {
     let mut body = String::from_utf8_lossy(&printed.head).into_owned();
     if command.omitted_bytes > 0 {
-        let _ = write!(body, "\n[… {} not kept …]\n", n_bytes(command.omitted_bytes));
+        body.push_str(&unkept(command.omitted_bytes));
     }
     body.push_str(&String::from_utf8_lossy(&printed.tail));
     let mut notes = Vec::new();
@@ -373,7 +390,7 @@ fn render_command(command: &CommandEnded, printed: &Printed, options: &Options) 
         said.clone_into(&mut body);
     }
     let keep = command.output_bytes > options.artifact_threshold.bytes();
-    Rendered { body, footer: bracketed(&notes), ok: ok && command.limit.is_none(), keep }
+    Rendered { body, footer: bracketed(&notes), ok: ok && command.limit.is_none(), keep, unkept: command.omitted_bytes }
 }
 
 #[cfg(test)]

@@ -70,5 +70,5 @@ pub(super) fn render_tree(listing: &DirectoryListing) -> Rendered {
     if listing.entries.is_empty() {
         body.push_str("(nothing in this folder)");
     }
-    Rendered { body, footer: omitted(listing), ok: true, keep: false }
+    Rendered { body, footer: omitted(listing), ok: true, keep: false, unkept: 0 }
 }

@@ -26,7 +26,7 @@ pub(super) fn render_background(background: &Background) -> Rendered {
     let lines: Vec<String> = background.processes.iter().map(line).collect();
     if let Some(printed) = &background.printed {
         let body = if printed.trim().is_empty() { "(no output)".to_owned() } else { printed.clone() };
-        return Rendered { body, footer: format!("[{}]", lines.join("; ")), ok: true, keep: false };
+        return Rendered { body, footer: format!("[{}]", lines.join("; ")), ok: true, keep: false, unkept: 0 };
     }
     let body = if lines.is_empty() { "nothing was started in the background".to_owned() } else { lines.join("\n") };
     Rendered::said(Ok(body))

@@ -88,11 +88,28 @@ fn a_search_whose_time_was_over_says_so_and_nothing_more() {
 #[test]
 fn a_long_result_keeps_its_ends_and_names_the_artifact() {
     let body: String = (0..1000).map(|n| format!("line {n}\n")).collect();
-    let rendered = Rendered { body, footer: "[exit code 0]".to_owned(), ok: true, keep: true };
+    let rendered = Rendered { body, footer: "[exit code 0]".to_owned(), ok: true, keep: true, unkept: 0 };
     let text = fit(&rendered, 1000, Some("k3"));
     assert!(text.len() < 1200, "{}", text.len());
     assert!(text.starts_with("line 0\n") && text.contains("line 999\n[exit code 0]"));
     assert!(text.contains("read_file with path \"artifact:k3\""), "{text}");
+}
+
+#[test]
+fn a_cut_result_of_which_only_a_part_was_kept_says_so() {
+    let half = |name: &str| (0..500).map(|n| format!("{name} {n}\n")).collect::<String>().into_bytes();
+    let printed = Printed { head: half("head"), tail: half("tail") };
+    let n_kept = (printed.head.len() + printed.tail.len()) as u64;
+    let (omitted_bytes, output_bytes) = (1_200_000_000, 1_200_000_000 + n_kept);
+    let output = Output::Command(CommandEnded { output_bytes, omitted_bytes, ..CommandEnded::plain(End::Exited { code: 0 }) });
+    let rendered = render(&output, &printed, &Options::default(), 1000);
+    let text = fit(&rendered, 1000, Some("k3"));
+    let (shown, said) = text.split_once("[… ").expect("it is cut");
+    let (n_cut, said) = said.split_once(" bytes cut here; ").expect("it says how much");
+    let (said, rest) = said.split_once(" …]\n").expect("it ends");
+    assert_eq!(said, "1200000000 bytes of the output were not kept, the others: read_file with path \"artifact:k3\"");
+    let n_shown = (shown.len() + rest.len()) as u64;
+    assert_eq!(n_cut.parse(), Ok(output_bytes - n_shown), "{text}");
 }
 
 #[test]
