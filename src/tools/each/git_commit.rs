@@ -1,7 +1,10 @@
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::json;
 
 use super::git_status::git;
+use crate::policy::Action;
+use crate::tools::Options;
 use crate::tools::arguments::filled;
 use crate::tools::arguments::parse;
 use crate::tools::tool::Tool;
@@ -12,8 +15,7 @@ use crate::wire::GitQuery;
 #[derive(Deserialize)]
 struct Arguments {
     message: String,
-    #[serde(default)]
-    files: Vec<String>,
+    files: Option<Vec<String>>,
     path: Option<String>,
 }
 
@@ -29,15 +31,7 @@ pub(super) fn tool() -> Tool {
             }),
             &["message"],
         ),
-        |arguments, options, _| {
-            let Arguments { message, files, path } = parse(arguments)?;
-            let files = files.iter().filter(|file| !file.trim().is_empty()).map(|file| BytesPath::from_text(file)).collect();
-            if message.contains('\0') {
-                return Err("`message` holds a zero byte".to_owned());
-            }
-            let query = GitQuery::Commit { message: filled("message", message)?, files };
-            Ok(git(query, path.as_deref(), options))
-        },
+        make,
     )
     .known_as(&["GitCommit"])
     .renamed(&[
@@ -51,4 +45,38 @@ pub(super) fn tool() -> Tool {
         ("cwd", "path"),
     ])
     .such_as(r#"{"message": "Fix the parser"}"#)
+}
+
+fn make(arguments: Value, options: &Options, _: &mut Vec<String>) -> Result<Action, String> {
+    let Arguments { message, files, path } = parse(arguments)?;
+    let named: Vec<BytesPath> =
+        files.iter().flatten().filter(|file| !file.trim().is_empty()).map(|file| BytesPath::from_text(file)).collect();
+    // It would commit all that has changed, where none of it was asked for.
+    if files.is_some() && named.is_empty() {
+        return Err("`files` names no file; name those to commit, or leave it out to commit all that has changed".to_owned());
+    }
+    if message.contains('\0') {
+        return Err("`message` holds a zero byte".to_owned());
+    }
+    let query = GitQuery::Commit { message: filled("message", message)?, files: named };
+    Ok(git(query, path.as_deref(), options))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::Call;
+
+    #[test]
+    fn a_list_without_a_file_is_not_taken_for_all_that_has_changed() {
+        let made = |arguments: Value| make(arguments, &Options::default(), &mut Vec::new());
+        for files in [json!([]), json!([""]), json!([" ", "\t"])] {
+            let refused = made(json!({ "message": "x", "files": files })).expect_err("it names none");
+            assert!(refused.contains("leave it out to commit all"), "{refused}");
+        }
+        for (arguments, n_files) in [(json!({ "message": "x" }), 0), (json!({ "message": "x", "files": ["", "a"] }), 1)] {
+            let Ok(Action::Box(Call::Git(made))) = made(arguments.clone()) else { panic!("{arguments} is refused") };
+            assert!(matches!(&made.query, GitQuery::Commit { files, .. } if files.len() == n_files), "{arguments}");
+        }
+    }
 }
