@@ -3,6 +3,7 @@ use super::Approved;
 use super::Exact;
 use crate::event::Answer;
 use crate::event::Capability;
+use crate::event::Lasting;
 
 /// An action that waits for a person's answer.
 #[derive(Debug)]
@@ -32,6 +33,17 @@ impl Question {
         match (&self.only_once, &self.exact) {
             (None, Some(exact)) => Ok(exact),
             (because, _) => Err(because.as_deref().unwrap_or("it cannot be known again")),
+        }
+    }
+
+    /// Says to the person what a yes may hold for; `always`: answers can be kept for the project.
+    pub fn told(&self, always: bool) -> Lasting {
+        // What is remembered names its folder; of the rest nothing else shows where the last `cd` led.
+        let folder = self.exact.as_ref().map(|exact| exact.directory.as_str()).filter(|folder| !folder.is_empty());
+        match (self.lasting(), folder) {
+            (Ok(exact), _) => Lasting::Exactly { what: exact.words(), always },
+            (Err(because), Some(folder)) => Lasting::Once { because: format!("it runs in {folder}; {because}") },
+            (Err(because), None) => Lasting::Once { because: because.to_owned() },
         }
     }
 

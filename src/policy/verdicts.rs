@@ -13,6 +13,7 @@ use super::RuleDecision;
 use super::Verdict;
 use crate::event::Answer;
 use crate::event::Decision;
+use crate::event::Lasting;
 use crate::wire::ApplyPatch;
 use crate::wire::Bash;
 use crate::wire::Call;
@@ -123,6 +124,17 @@ fn a_denial_wins_and_a_rule_opens_what_the_mode_would_ask() {
 fn shell(command: &str) -> Action {
     let Action::Box(Call::Bash(bash)) = bash() else { unreachable!("it is one") };
     Action::Box(Call::Bash(Bash { command: command.to_owned(), ..bash }))
+}
+
+#[test]
+fn a_question_that_holds_once_says_in_which_folder_the_command_runs() {
+    let mut policy = Policy::new(Mode::Ask, &Options::default()).expect("no rules");
+    let told = |policy: &Policy, command: &str| asked(policy, shell(command)).told(true);
+    let because = "what the command does cannot be read for certain (some words are only known when it runs)";
+    assert_eq!(told(&policy, "touch $x"), Lasting::Once { because: because.to_owned() });
+    policy.move_to(&"/workspace/src".into());
+    assert_eq!(told(&policy, "touch $x"), Lasting::Once { because: format!("it runs in src; {because}") });
+    assert_eq!(told(&policy, "touch x"), Lasting::Exactly { what: "bash `touch x` in src".to_owned(), always: true });
 }
 
 #[test]

@@ -118,10 +118,7 @@ impl Pipeline {
         }
         let capabilities = question.capabilities.clone();
         (self.sink)(Kind::PermissionAsked { call: call.id.clone(), capabilities: capabilities.clone() }.into());
-        let lasting = match question.lasting() {
-            Ok(exact) => Lasting::Exactly { what: exact.words(), always: self.services.keeps_answers() },
-            Err(because) => Lasting::Once { because: because.to_owned() },
-        };
+        let lasting = question.told(self.services.keeps_answers());
         // What is shown is what would be carried out: the model's own words may be other names for it, which look like other things.
         let arguments = self.catalogue.input(&call.name, &call.arguments).map_or_else(|| call.arguments.clone(), |input| input.to_string());
         let meant = ToolCall { id: call.id.clone(), name: name.to_owned(), arguments };
