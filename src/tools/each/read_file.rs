@@ -60,6 +60,9 @@ pub(super) fn tool(options: &Options) -> Tool {
 
 fn make(arguments: Value, options: &Options, notes: &mut Vec<String>) -> Result<Action, String> {
     let Arguments { path, offset, limit, from_cursor, max_files } = parse(arguments)?;
+    if offset == Some(0) {
+        notes.push("offset 0 was taken as 1, the first line".to_owned());
+    }
     let offset = u64::from(bounded("offset", offset, 1, u32::MAX, notes)?);
     let most = u32::try_from(options.read_lines).unwrap_or(u32::MAX);
     let limit = u64::from(bounded("limit", limit, most, most, notes)?);
@@ -82,4 +85,20 @@ fn make(arguments: Value, options: &Options, notes: &mut Vec<String>) -> Result<
         images: false,
         protected: false,
     })))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_offset_of_0_is_the_first_line_and_that_is_said() {
+        for (given, said) in [(json!(0), &["offset 0 was taken as 1, the first line"][..]), (json!(1), &[]), (json!(null), &[])] {
+            let mut notes = Vec::new();
+            let made = make(json!({ "path": "a", "offset": given }), &Options::default(), &mut notes);
+            let Ok(Action::Box(Call::ReadFile(read))) = made else { panic!("{made:?}") };
+            assert_eq!(read.offset, 1);
+            assert_eq!(notes, said, "{given}");
+        }
+    }
 }
