@@ -6,15 +6,16 @@ use std::time::Duration;
 use std::time::Instant;
 
 use crate::guest::keep::bare::folded_path;
+use crate::guest::keep::git::End;
 use crate::guest::keep::git::Folder;
 use crate::guest::keep::git::Kind;
+use crate::guest::keep::git::Way;
 use crate::guest::keep::git::is_repository;
 use crate::guest::keep::git::obeyed;
 use crate::guest::root::join;
-use crate::guest::root::split;
 use crate::wire::BytesPath;
 
-const BY_SETTINGS: &str = "git obeys it, as the settings of a repository say";
+const BY_SETTINGS: &str = "git obeys it, as the settings or the links of a repository say";
 const IN_REPOSITORY: &str = "git obeys it in the repository that this folder is";
 
 /// What git obeys of a repository's own files.
@@ -24,8 +25,6 @@ const OBEYED: [&[u8]; 5] = [b"config", b"config.worktree", b"hooks", b"HEAD", b"
 const LOOK: Duration = Duration::from_secs(20);
 /// Longer paths cannot be used from the project's folder.
 const MAX_PATH: usize = 4000;
-/// How many links the kernel follows on one way.
-const MAX_LINKS: usize = 40;
 
 /// Paths, as any file system takes them, with why what is there, or in there, may run.
 #[derive(Debug, Default)]
@@ -112,40 +111,15 @@ impl Walk<'_> {
         }
     }
 
-    /// Adds a path and all that links make of it on the way, as the kernel would follow them, up to where they lead out of the project.
+    /// Adds a path and all that links make of it on the way, as the kernel would follow them, but for those outside of the project.
     fn follow(&mut self, path: &[u8], why: &str) {
         self.leads.add(path, why);
-        let parts = |path: &[u8]| path.split(|byte| *byte == b'/').rev().map(<[u8]>::to_vec).collect::<Vec<_>>();
-        let mut rest = parts(path);
-        let mut at: Vec<u8> = Vec::new();
-        let mut n_links = 0;
-        while let Some(part) = rest.pop() {
-            match part.as_slice() {
-                b"" | b"." => {}
-                b".." if at.is_empty() => return,
-                b".." => at = split(&at).0.to_vec(),
-                name => {
-                    let next = join(&at, name);
-                    let Ok(target) = self.project.link_target(&next) else {
-                        at = next;
-                        continue;
-                    };
-                    self.leads.add(&next, why);
-                    n_links += 1;
-                    if n_links > MAX_LINKS {
-                        return;
-                    }
-                    if target.starts_with(b"/") {
-                        let inside = target.strip_prefix(self.place).filter(|inside| !self.place.is_empty() && inside.starts_with(b"/"));
-                        let Some(inside) = inside else { return };
-                        at = Vec::new();
-                        rest.extend(parts(inside));
-                    } else {
-                        rest.extend(parts(&target));
-                    }
-                }
-            }
+        let way = Way::of(self.project, self.place, path);
+        for link in &way.links {
+            self.leads.add(link, why);
         }
-        self.leads.add(&at, why);
+        if let End::Inside(end) = &way.end {
+            self.leads.add(end, why);
+        }
     }
 }

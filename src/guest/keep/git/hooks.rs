@@ -1,5 +1,5 @@
 //! What the person's git obeys in the project because the settings of a repository there say so: folders with hooks, and files of settings
-//! that others include. Whoever can write them runs programs at the person's next git command.
+//! that others include; or because links in a repository lead there. Whoever can write them runs programs at the person's next git command.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -14,6 +14,8 @@ use super::repository::linked;
 use super::repository::modules;
 use super::repository::pointed;
 use super::repository::work_tree;
+use super::way::End;
+use super::way::Way;
 use crate::guest::root::join;
 use crate::guest::root::split;
 use crate::wire::BytesPath;
@@ -28,6 +30,10 @@ const MAX_REPOSITORIES: usize = 300;
 
 /// How many ends of a path are looked for in a project.
 const MAX_PARTS: usize = 64;
+
+/// How many folders of hooks, and folders in them, are looked through for links, and how many of those are followed.
+const MAX_FOLDERS: usize = 100;
+const MAX_LINKS: usize = 1000;
 
 /// Longest list of paths as settings have them.
 const MAX_SAID: usize = 1000;
@@ -102,6 +108,7 @@ pub(crate) fn obeyed_in_worktree(project: &Folder, real: &Folder, name: &[u8], p
     let mut all = All { project, place, paths: BTreeSet::new(), unread: BTreeSet::new(), said: BTreeSet::new() };
     let own = [b"worktrees/", name, b"/config.worktree"].concat();
     all.settings(real, false, &[b"config".to_vec(), own], b"");
+    all.hooks_elsewhere(real);
     all.done()
 }
 
@@ -113,12 +120,15 @@ pub fn obeyed_at_start(starts: &Path, id: &str) -> Vec<BytesPath> {
 }
 
 /// Returns where the files of a repository of the project are, from the project's folder; `None`: not in the project.
-pub(crate) fn work_tree_of(project: &Folder, git: &[u8]) -> Option<Vec<u8>> {
+///
+/// `place` is where the project's folder is on the person's machine.
+pub(crate) fn work_tree_of(project: &Folder, place: &[u8], git: &[u8]) -> Option<Vec<u8>> {
     let (above, name) = split(git);
     if name == TOP {
         return Some(above.to_vec());
     }
-    let text = project.read(&join(git, b"config"), MAX_CONFIG).ok().flatten()?;
+    let End::Inside(file) = Way::of(project, place, &join(git, b"config")).end else { return None };
+    let text = project.read(&file, MAX_CONFIG).ok().flatten()?;
     let entries = config::parse(&text).ok()?;
     let said = entries.iter().rfind(|entry| entry.is("core", "worktree"))?.value.as_deref()?;
     work_tree(git, said)
@@ -136,13 +146,14 @@ impl All<'_> {
     fn repository(&mut self, git: &[u8], tree: &[u8]) {
         let project = self.project;
         self.settings(project, true, &[join(git, b"config"), join(git, b"config.worktree")], tree);
+        self.hooks(&join(git, b"hooks"), tree);
         self.modules(git);
     }
 
     /// Reads those of submodules, whose repositories lie within another one.
     fn modules(&mut self, git: &[u8]) {
         for module in modules(self.project, git).unwrap_or_default().iter().take(MAX_REPOSITORIES) {
-            if let Some(tree) = work_tree_of(self.project, module) {
+            if let Some(tree) = work_tree_of(self.project, self.place, module) {
                 self.repository(module, &tree);
             }
         }
@@ -157,10 +168,10 @@ impl All<'_> {
             if !seen.insert(file.clone()) {
                 continue;
             }
-            let entries: Option<Vec<Entry>> = folder
-                .read(&file, MAX_CONFIG)
-                .ok()
-                .flatten()
+            // What stands in it is said from where the link is.
+            let end = if in_project { self.lead(&file) } else { Some(file.clone()) };
+            let entries: Option<Vec<Entry>> = end
+                .and_then(|end| folder.read(&end, MAX_CONFIG).ok().flatten())
                 .and_then(|text| config::parse(&text).ok())
                 .filter(|_| seen.len() <= MAX_FILES);
             let Some(entries) = entries else {
@@ -206,10 +217,77 @@ impl All<'_> {
                 Some(path) => self.say(path),
                 None => {}
             }
-            if let Some(path) = self.inside(tree, &said, true).or(by_another_way).filter(|path| !path.is_empty()) {
+            if let Some(path) = self.inside(tree, &said, true).or(by_another_way) {
+                self.hooks(&path, tree);
+                // Nothing of it is read-only as a whole where it is all of the project.
+                if !path.is_empty() {
+                    self.add(path);
+                }
+            }
+        }
+    }
+
+    /// Counts where links lead that stand for a folder of hooks or lie in it: git runs what is there.
+    fn hooks(&mut self, folder: &[u8], tree: &[u8]) {
+        let mut waiting = vec![folder.to_vec()];
+        let mut seen = BTreeSet::new();
+        let mut n_links = 0;
+        while let Some(path) = waiting.pop() {
+            let Some(end) = self.lead(&path) else { continue };
+            if seen.len() >= MAX_FOLDERS || !seen.insert(end.clone()) {
+                continue;
+            }
+            if end.is_empty() || end == tree {
+                // Of a folder that is all of a working tree only the hooks count.
+                for hook in HOOKS.map(|hook| join(&end, hook.as_bytes())) {
+                    self.lead(&hook);
+                    self.say(hook.clone());
+                    self.add(hook);
+                }
+                continue;
+            }
+            for (name, kind) in self.project.names(&end).unwrap_or_default() {
+                if matches!(kind, Kind::Link | Kind::Folder) && n_links < MAX_LINKS {
+                    n_links += 1;
+                    waiting.push(join(&end, &name));
+                }
+            }
+        }
+    }
+
+    /// Counts where links lead that are hooks of a repository elsewhere, as far as that can be told of one whose place is not known.
+    fn hooks_elsewhere(&mut self, real: &Folder) {
+        let inside = real.names(b"hooks").unwrap_or_default();
+        let links = inside.into_iter().filter(|(_, kind)| *kind == Kind::Link).map(|(name, _)| join(b"hooks", &name));
+        for link in [b"hooks".to_vec()].into_iter().chain(links.take(MAX_LINKS)) {
+            let Ok(target) = real.link_target(&link) else { continue };
+            let whole = target.starts_with(b"/").then(|| self.meant(b"", &target)).flatten();
+            if let Some(path) = whole.or_else(|| self.by_another_way(&target)) {
+                self.hooks(&path, b"");
+                self.say(path.clone());
                 self.add(path);
             }
         }
+    }
+
+    /// Counts what links make of a path of the project, if it is a link or lies behind one, and returns where they lead in the project.
+    fn lead(&mut self, path: &[u8]) -> Option<Vec<u8>> {
+        let way = Way::of(self.project, self.place, path);
+        let end = match way.end {
+            End::Inside(end) => end,
+            End::Outside(path) => self.by_another_way(&path)?,
+            End::Nowhere => return None,
+        };
+        if way.links.is_empty() {
+            return Some(end);
+        }
+        way.spelled.into_iter().for_each(|path| self.say(path));
+        // Of all of the project nothing can be said.
+        if !end.is_empty() {
+            self.say(end.clone());
+            self.add(end.clone());
+        }
+        Some(end)
     }
 
     /// Returns where a path leads that is said somewhere, from the folder that this is in; `None`: out of it.

@@ -21,6 +21,8 @@ mod days;
 mod find;
 mod folder;
 mod hide;
+#[cfg(test)]
+mod hooked;
 mod hooks;
 mod import;
 #[cfg(test)]
@@ -58,6 +60,7 @@ mod stage;
 mod stash;
 mod touched;
 mod waiting;
+mod way;
 
 pub use aside::Bounds;
 pub use aside::aside;
@@ -80,3 +83,5 @@ pub use settings::identity_in;
 pub use waiting::forget;
 pub use waiting::remove_taken;
 pub use waiting::waiting;
+pub(crate) use way::End;
+pub(crate) use way::Way;

@@ -69,11 +69,11 @@ pub(super) fn touched(import: &Import<'_>, project: &Folder, patterns: &[String]
     let auto_run = auto_run.map_err(|error| Fault::Invalid { field: "sandbox.auto_run".to_owned(), problem: error.to_string() })?;
     let end = Instant::now() + import.budget;
     for (at, started) in start.repositories.iter().enumerate() {
+        // A commit says where a file is in its own working tree.
+        let tree = work_tree_of(project, place, started.path.as_bytes()).unwrap_or_default();
         let git = BytesPath::from_bytes(started.git());
         // Of one that is not to be taken over nothing comes.
         let Some(Ok(place)) = import.places.get(&git) else { continue };
-        // A commit says where a file is in its own working tree.
-        let tree = work_tree_of(project, started.path.as_bytes()).unwrap_or_default();
         let changed = start.index(import.state, import.id, at).and_then(|index| {
             let one = One::open(import, place, (at, index), end, started)?;
             one.changed(|folder| parts_in(project, &join(&tree, folder)))

@@ -148,6 +148,38 @@ fn hooks_that_settings_name_come_only_when_asked_for_however_they_come_about() {
     assert!(!held.scene.path("t2/hooks/pre-commit").exists());
 }
 
+/// A link, where it leads, the file that git obeys then, and the settings for that.
+type Linked = (&'static str, &'static str, &'static str, &'static [(&'static str, &'static str)]);
+
+#[test]
+fn what_links_of_the_repository_lead_to_comes_only_when_asked_for() {
+    let cases: [Linked; 5] = [
+        (".git/hooks/pre-commit", "../../scripts/pc", "scripts/pc", &[]),
+        (".git/hooks", "../gh", "gh/pre-commit", &[]),
+        ("hooks/pre-commit", "../scripts/pc", "scripts/pc", &[("core.hooksPath", "hooks")]),
+        (".git/config", "../gitcfg", "gitcfg", &[]),
+        (".git/inc", "../x.inc", "x.inc", &[("include.path", "inc")]),
+    ];
+    for (link, target, file, settings) in cases {
+        for is_there in [true, false] {
+            let linked = |scene: &Scene| {
+                scene.make(link.rsplit_once('/').expect("a folder").0);
+                scene.make(if file.contains('/') { file.split('/').next().expect("one") } else { "other" });
+                // Git makes its own settings.
+                if is_there || link == ".git/config" {
+                    scene.write(file, "\n");
+                }
+                scene.link(target, link);
+            };
+            let (held, named) = settled(settings, linked, |held| held.write(file, "[core]\nfsmonitor = x\n"));
+            assert_eq!(named, [file], "{link}");
+            assert!(!fs::read_to_string(held.scene.path(file)).unwrap_or_default().contains("fsmonitor"), "{link}");
+            held.apply(&[], false, true);
+            assert!(fs::read_to_string(held.scene.path(file)).expect("there").contains("fsmonitor"), "{link}: the person has asked for it");
+        }
+    }
+}
+
 #[test]
 fn settings_that_others_include_come_only_when_asked_for_and_other_files_of_such_names_come() {
     for key in ["include.path", "includeIf.gitdir:/.path"] {
