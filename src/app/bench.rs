@@ -113,7 +113,11 @@ impl Bench {
             Ground::Project(_) => Some(Engine::open(&config.engine, cancel).await.map_err(Error::Engine)?),
             Ground::Socket(_) => None,
         };
-        Ok(Self { config: config.clone(), state: state.clone(), ground, engine })
+        let mut config = config.clone();
+        if let Ground::Project(project) = &ground {
+            config.sandbox.auto_run.extend(sandbox::git::obeyed_around(project));
+        }
+        Ok(Self { config, state: state.clone(), ground, engine })
     }
 
     pub(super) fn engine(&self) -> Result<&Engine, Error> {

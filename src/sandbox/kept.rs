@@ -207,8 +207,9 @@ impl Sandbox {
             Way::Engine(made) => {
                 let (covered, uncovered) = made.covering.told().await;
                 hidden = covered;
-                let git = if let Some(git) = &made.git { git.seal().await } else { Vec::new() };
-                [made.spec.warnings.clone(), enforced::missing(&made.spec, &running.facts), uncovered, git].concat()
+                let notes = if let Some(git) = &made.git { git.seal().await } else { Vec::new() };
+                let no_git = made.labels.session.as_ref().and_then(|_| git::why_no_git(&made.spec.project)).into_iter().collect();
+                [made.spec.warnings.clone(), enforced::missing(&made.spec, &running.facts), uncovered, notes, no_git].concat()
             }
             Way::Attached(_) => {
                 let floor = enforced::floor(options.disk_limits(), &running.facts);

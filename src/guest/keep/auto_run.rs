@@ -17,8 +17,8 @@ use crate::guest::root::join;
 use crate::wire::BytesPath;
 use crate::wire::may_run;
 
-/// What is said of a file that the person's own settings name.
-const BY_SETTING: &str = "the setting `sandbox.auto_run` names it";
+/// What is said of a file that the person's own settings name; the host adds to them what it read around the project.
+const BY_SETTING: &str = "the setting `sandbox.auto_run` names it, or git's settings of a repository around the project do";
 
 /// What counts beside the names that are known.
 #[derive(Clone, Copy, Debug, Default)]

@@ -4,6 +4,7 @@
 //! Where the session's changes are held back, what it did with git waits with them (`reviewed`).
 //! Start with [`SessionGit`]; [`Lent`] is what the box sees of it, and [`Ended`] what came of it.
 
+mod around;
 mod below;
 mod ended;
 mod identity;
@@ -17,6 +18,8 @@ mod volume;
 
 use std::path::PathBuf;
 
+pub use self::around::obeyed_around;
+pub(super) use self::around::why_no_git;
 pub use self::ended::Ended;
 pub use self::identity::identity;
 pub use self::left::LeftGit;

@@ -98,3 +98,31 @@ fn hooks_in_a_folder_that_settings_name_come_with_a_review_only_when_asked_for()
     review(&env, &["discard"]).expect(0);
     env.assert_no_container();
 }
+
+#[test]
+fn hooks_that_a_repository_around_the_project_names_come_only_when_asked_for() {
+    let Some(env) = repository() else { return };
+    // Monorepo and submodule: the project's repository lies beside it, and its settings lead back into the project.
+    let around = env.beside("around");
+    std::fs::rename(env.path(".git"), &around).expect("moved");
+    env.write(".git", format!("gitdir: {}\n", around.display()));
+    git(&env, &["config", "core.hooksPath", "tools/hooks"]);
+    give_all(&env.project());
+    let pwn = env.beside("pwn").display().to_string();
+    let script = format!(
+        "mkdir -p tools/hooks; printf '#!/bin/sh\\ntouch {pwn}\\n' > tools/hooks/pre-commit; chmod +x tools/hooks/pre-commit; echo b > b.txt"
+    );
+    let result = held_back(&env, &script, &[]);
+    assert!(result["may_run"].to_string().contains("tools/hooks/pre-commit"), "{result:#}");
+    assert!(result["warnings"].to_string().contains("git does not work in this session"), "{result:#}");
+    let commit = || {
+        git(&env, &["commit", "-q", "--allow-empty", "-m", "mine"]);
+        std::fs::remove_file(env.beside("pwn")).is_ok()
+    };
+    let done = review(&env, &["apply"]).expect(0).text();
+    assert!(done.contains("tools/hooks/pre-commit may run on your machine") && env.path("b.txt").exists(), "{done}");
+    assert!(!commit(), "{done}");
+    review(&env, &["apply", "--auto-run"]).expect(0);
+    assert!(commit(), "it was a hook that the person's git obeys");
+    env.assert_no_container();
+}

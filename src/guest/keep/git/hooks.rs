@@ -39,7 +39,7 @@ const MAX_LINKS: usize = 1000;
 const MAX_SAID: usize = 1000;
 
 /// What git looks for in a folder of hooks.
-const HOOKS: [&str; 28] = [
+pub const HOOKS: [&str; 28] = [
     "applypatch-msg",
     "pre-applypatch",
     "post-applypatch",
@@ -104,7 +104,7 @@ pub fn obeyed<'a>(project: &Folder, gits: impl Iterator<Item = &'a BytesPath>, p
 }
 
 /// Returns the same for a project that is a linked worktree of a repository elsewhere, by its name there.
-pub(crate) fn obeyed_in_worktree(project: &Folder, real: &Folder, name: &[u8], place: &[u8]) -> Obeyed {
+pub fn obeyed_in_worktree(project: &Folder, real: &Folder, name: &[u8], place: &[u8]) -> Obeyed {
     let mut all = All { project, place, paths: BTreeSet::new(), unread: BTreeSet::new(), said: BTreeSet::new() };
     let own = [b"worktrees/", name, b"/config.worktree"].concat();
     all.settings(real, false, &[b"config".to_vec(), own], b"");

@@ -1,0 +1,197 @@
+//! The repositories around a project, whose folders are not in any box: one that the project is a folder of, and one that its file `.git` leads
+//! to, as a submodule's does. Their settings can have the person's git obey files of the project all the same, and only the host can read them.
+//! Git itself is never run for it.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::iter;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::path::PathBuf;
+
+use super::top::Top;
+use crate::guest::keep::git::Folder;
+use crate::guest::keep::git::HOOKS;
+use crate::guest::keep::git::linked;
+use crate::guest::keep::git::obeyed;
+use crate::guest::keep::git::obeyed_in_worktree;
+use crate::sandbox::Project;
+use crate::sandbox::project::git_folder;
+use crate::wire::BytesPath;
+use crate::wire::keep::Obeyed;
+
+/// Returns patterns, as `sandbox.auto_run` has them, for what the person's git obeys in the project because the settings of a repository
+/// around it say so: folders of hooks, and files of settings that others include.
+pub fn obeyed_around(project: &Project) -> Vec<String> {
+    let mut patterns = BTreeSet::new();
+    for tree in project.path().ancestors() {
+        let Ok(within) = project.path().strip_prefix(tree) else { continue };
+        for path in obeyed_in(tree, tree == project.path()).into_iter().flat_map(|obeyed| obeyed.paths.into_iter().chain(obeyed.said)) {
+            match path.as_path().strip_prefix(within) {
+                // Of a folder that is all of the project only the hooks count.
+                Ok(path) if path.as_os_str().is_empty() => patterns.extend(HOOKS.map(|hook| format!("/{hook}"))),
+                Ok(path) => drop(patterns.insert(pattern(path))),
+                Err(_) => {}
+            }
+        }
+    }
+    patterns.into_iter().collect()
+}
+
+/// Says why there is no git in a session, where the person's git would find a repository for the project.
+pub(in crate::sandbox) fn why_no_git(project: &Project) -> Option<String> {
+    if Top::of(project) != Top::None {
+        return None;
+    }
+    let tree = project.path().ancestors().find(|tree| fs::symlink_metadata(tree.join(".git")).is_ok())?;
+    Some(if tree == project.path() {
+        let named = git_folder(tree).ok().flatten()?;
+        format!(
+            "git does not work in this session: the project's file `.git` leads to {}, which is not in the sandbox; where the project is a \
+             submodule, git works in a session of the repository that it belongs to: name that one's folder, -C DIR",
+            named.display()
+        )
+    } else {
+        format!(
+            "git does not work in this session: the project is a folder of the repository {0}, whose `.git` is not in the sandbox; name that \
+             one's folder if you want it there: -C {0}",
+            tree.display()
+        )
+    })
+}
+
+/// Returns what git obeys in a working tree, from its folder, by the settings of its repository. A repository at the top of a project is the
+/// keeper's to read.
+fn obeyed_in(tree: &Path, is_project: bool) -> Option<Obeyed> {
+    let git = tree.join(".git");
+    let facts = fs::symlink_metadata(&git).ok()?;
+    let place = tree.as_os_str().as_bytes();
+    let place = place.strip_suffix(b"/").unwrap_or(place);
+    if facts.is_dir() {
+        return (!is_project).then(|| Folder::open(tree).ok()).flatten().map(|folder| obeyed(&folder, iter::empty(), place));
+    }
+    let real = if facts.is_symlink() { git } else { tree.join(git_folder(tree).ok().flatten()?) };
+    let (real, name) = repository(real);
+    let (folder, real) = (Folder::open(tree).ok()?, Folder::open(&real).ok()?);
+    Some(obeyed_in_worktree(&folder, &real, name.as_bytes(), place))
+}
+
+/// Returns the folder that the settings of a repository are in, and the name of the linked worktree; no worktree has none.
+fn repository(real: PathBuf) -> (PathBuf, BytesPath) {
+    match linked(&BytesPath::from(real.as_path())) {
+        Some((common, name)) => (common.as_path().to_owned(), name),
+        None => (real, BytesPath::default()),
+    }
+}
+
+/// Returns a pattern for a path in the project and all below it. What a pattern gives a meaning to, or text cannot hold, stands for any such:
+/// one file too many is named rather than none.
+fn pattern(path: &Path) -> String {
+    let mut pattern = String::from("/");
+    for character in path.to_string_lossy().chars() {
+        match character {
+            char::REPLACEMENT_CHARACTER => pattern.push('*'),
+            '*' | '?' | '[' | ']' | '{' | '}' | ',' | '\\' => pattern.push('?'),
+            other if other.is_whitespace() || other.is_control() => pattern.push('?'),
+            other => pattern.push(other),
+        }
+    }
+    pattern
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder with repositories in it that have these settings.
+    struct Place {
+        _place: tempfile::TempDir,
+        root: PathBuf,
+    }
+
+    impl Place {
+        fn new() -> Self {
+            let place = tempfile::tempdir().expect("a folder");
+            let root = fs::canonicalize(place.path()).expect("a path");
+            Self { _place: place, root }
+        }
+
+        fn write(&self, path: &str, text: &str) {
+            let path = self.root.join(path);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+            fs::write(path, text).expect("written");
+        }
+
+        fn repository(&self, git: &str, settings: &str) {
+            for folder in ["objects", "refs"] {
+                fs::create_dir_all(self.root.join(git).join(folder)).expect("made");
+            }
+            self.write(&format!("{git}/HEAD"), "ref: refs/heads/main\n");
+            self.write(&format!("{git}/config"), settings);
+        }
+
+        fn project(&self, path: &str) -> Project {
+            fs::create_dir_all(self.root.join(path)).expect("made");
+            Project::open(&self.root.join(path), None, Path::new("/nonexistent")).expect("a project")
+        }
+    }
+
+    fn hooks(path: &str) -> String {
+        format!("[core]\n\thooksPath = {path}\n")
+    }
+
+    #[test]
+    fn the_settings_of_a_repository_that_the_project_is_a_folder_of_lead_into_it() {
+        let place = Place::new();
+        let project = place.project("repo/a/sub");
+        let root = place.root.display().to_string();
+        assert_eq!(obeyed_around(&project), Vec::<String>::new());
+        assert_eq!(why_no_git(&project), None);
+        let around = |settings: &str| {
+            place.repository("repo/.git", settings);
+            obeyed_around(&project)
+        };
+        for path in ["a/sub/tools/hooks", "./a//sub/x/../tools/hooks/", &format!("{root}/repo/a/sub/tools/hooks")] {
+            assert_eq!(around(&hooks(path)), ["/tools/hooks"], "{path}");
+        }
+        // Whether it is there yet or not, and with what it includes itself.
+        assert_eq!(around("[include]\n\tpath = ../a/sub/x.cfg\n"), ["/x.cfg"]);
+        place.write("repo/a/sub/x.cfg", &hooks("a/sub/in it,\\\\[1]"));
+        assert_eq!(around("[includeIf \"onbranch:main\"]\n\tpath = ../a/sub/x.cfg\n"), ["/in?it???1?", "/x.cfg"]);
+        assert!(around(&hooks("a/sub")).contains(&"/pre-commit".to_owned()));
+        for path in ["tools/hooks", "a/subs/hooks", "a", "/dev/null", ".git/hooks"] {
+            assert_eq!(around(&hooks(path)), Vec::<String>::new(), "{path}");
+        }
+        let why = why_no_git(&project).expect("told");
+        assert!(why.contains(&format!("a folder of the repository {root}/repo,")), "{why}");
+        // Of a linked worktree as well.
+        fs::remove_dir_all(place.root.join("repo/.git")).expect("removed");
+        place.write("repo/.git", "gitdir: ../main/.git/worktrees/repo\n");
+        place.repository("main/.git", &hooks("a/sub/all"));
+        place.write("main/.git/worktrees/repo/config.worktree", &hooks("a/sub/own"));
+        assert_eq!(obeyed_around(&project), ["/all", "/own"]);
+    }
+
+    #[test]
+    fn the_settings_of_a_submodule_lead_into_it_and_so_do_those_of_what_it_belongs_to() {
+        let place = Place::new();
+        place.repository("super/.git", &hooks("sm/above"));
+        place.repository(
+            "super/.git/modules/sm",
+            "[core]\n\tworktree = ../../../sm\n\thooksPath = own\n[include]\n\tpath = ../../../sm/x.cfg\n",
+        );
+        place.write("super/sm/.git", "gitdir: ../.git/modules/sm\n");
+        let project = place.project("super/sm");
+        assert_eq!(obeyed_around(&project), ["/above", "/own", "/x.cfg"]);
+        assert!(obeyed_around(&place.project("super/sm/own")).contains(&"/pre-commit".to_owned()));
+        let why = why_no_git(&project).expect("told");
+        assert!(why.contains("leads to ../.git/modules/sm,"), "{why}");
+        // Elsewhere, where nothing above the project tells of it.
+        place.repository("apart", &hooks("own"));
+        place.write("alone/.git", "gitdir: ../apart\n");
+        assert_eq!(obeyed_around(&place.project("alone")), ["/own"]);
+        // The keeper reads that of the project itself.
+        place.repository("whole/.git", &hooks("own"));
+        assert_eq!(obeyed_around(&place.project("whole")), Vec::<String>::new());
+    }
+}
