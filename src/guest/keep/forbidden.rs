@@ -1,12 +1,16 @@
 //! What is never brought into a project, whoever asks.
 
+use std::collections::BTreeSet;
+
 use super::bare::NewParts;
 use super::compare::Change;
 use super::node::Node;
 use super::project::Project;
 use super::unheld::can_come;
 use super::unheld::why;
+use crate::guest::root::join;
 use crate::guest::root::split;
+use crate::wire::BytesPath;
 use crate::wire::is_hidden;
 use crate::wire::keep::LeftReason;
 use crate::wire::keep::Unkept;
@@ -29,20 +33,31 @@ pub enum Origin {
 pub(super) struct Forbidden {
     origin: Origin,
     new_parts: NewParts,
+    /// Links that lead out over links which stand in the project.
+    led_out: BTreeSet<BytesPath>,
 }
 
 impl Forbidden {
     /// Looks at what the changes come to together, with what stands in the project.
     pub(super) fn of(project: &Project, changes: &[Change], origin: Origin) -> Self {
         let new_parts = if origin == Origin::Elsewhere { NewParts::of(project, changes) } else { NewParts::default() };
-        Self { origin, new_parts }
+        let leads_out = |change: &&Change| {
+            let Some(Node::Link { target }) = &change.after else { return false };
+            origin == Origin::Elsewhere && project.leads_out(&join(split(change.path.as_bytes()).0, target.as_bytes()))
+        };
+        let led_out = changes.iter().filter(leads_out).map(|change| change.path.clone()).collect();
+        Self { origin, new_parts, led_out }
     }
 
     pub(super) fn reason(&self, change: &Change) -> Option<LeftReason> {
         if change.after.is_some() && self.new_parts.has(change.path.as_bytes()) {
             return Some(LeftReason::Git);
         }
-        reason(change, self.origin)
+        let led_out = || match &change.after {
+            Some(Node::Link { target }) if self.led_out.contains(&change.path) => Some(LeftReason::LeadsOut { target: target.clone() }),
+            _ => None,
+        };
+        reason(change, self.origin).or_else(led_out)
     }
 }
 

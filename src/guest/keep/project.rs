@@ -30,6 +30,12 @@ impl Project {
         self.beneath.open(path, OFlag::O_RDONLY | OFlag::O_DIRECTORY, Links::Refuse)
     }
 
+    /// Returns whether a path leads out of the project, followed over the links that are on it; one that leads round in circles counts as well.
+    /// What is not there leads nowhere.
+    pub(super) fn leads_out(&self, path: &[u8]) -> bool {
+        matches!(self.beneath.open(path, OFlag::O_PATH, Links::Follow), Err(Errno::EXDEV | Errno::ELOOP))
+    }
+
     /// Opens a folder to work on what is in it, which needs no permission to read its names.
     pub(super) fn folder(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
         self.beneath.open(path, OFlag::O_PATH | OFlag::O_DIRECTORY, Links::Refuse)

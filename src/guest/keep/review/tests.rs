@@ -312,3 +312,29 @@ fn what_the_session_did_with_git_waits_with_the_paths_and_without_any() {
     let listed = list(&held.scene.project(), &held.scene.state()).expect("listed");
     assert_eq!((listed[0].n_changes, listed[0].git.is_empty()), (Some(6), true));
 }
+
+#[test]
+fn a_link_that_leads_out_over_one_of_the_persons_is_refused() {
+    let scene = Scene::new();
+    scene.write("file", "one\n");
+    scene.write("in/kept", "x\n");
+    scene.link("/", "ext");
+    scene.link("../..", "in/up");
+    scene.link("in", "inner");
+    let copy = scene.folder().join("copy");
+    duplicate(&scene.root(), &copy);
+    let held = Held { scene, copy };
+    begin(&held.scene.project(), None, &held.scene.state(), "r1", "link it").expect("begun");
+    for (target, path) in
+        [("ext/etc", "l1"), ("ext", "l2"), ("up/secret", "in/l3"), ("in/up", "l4"), ("inner/kept", "l5"), ("absent/x", "l6")]
+    {
+        symlink(target, held.copy.join(path)).expect("linked");
+    }
+    held.end();
+    let applied = held.apply(&[], false, true);
+    let out: Vec<String> = applied.applied.refused.first.iter().map(|left| left.path.to_string()).collect();
+    assert_eq!(out, ["in/l3", "l1", "l2", "l4"]);
+    assert!(applied.applied.refused.first.iter().all(|left| matches!(left.reason, LeftReason::LeadsOut { .. })), "{applied:?}");
+    let paths = held.paths();
+    assert!(paths.contains(&"l5".to_owned()) && paths.contains(&"l6".to_owned()), "{paths:?}");
+}
