@@ -211,10 +211,13 @@ impl Report {
     fn take_paths<'a>(&mut self, paths: impl ExactSizeIterator<Item = &'a PathChange>, n: u64, shown: &str) {
         let n_more = n.saturating_sub(paths.len() as u64);
         let mut changes = Changes::default();
-        for change in paths.filter(|change| change.entry != EntryType::Folder) {
+        for change in paths {
             let path = change.path.to_string();
             match &change.what {
-                What::Created => changes.created.push(path),
+                // Folders are not named, and the file that was in the place of one is gone.
+                What::Type { before } if change.entry == EntryType::Folder && *before != EntryType::Folder => changes.deleted.push(path),
+                _ if change.entry == EntryType::Folder => {}
+                What::Type { before: EntryType::Folder } | What::Created => changes.created.push(path),
                 What::Deleted => changes.deleted.push(path),
                 What::Modified | What::Mode | What::Type { .. } => changes.modified.push(path),
                 What::Renamed { from } => {
@@ -376,6 +379,30 @@ mod tests {
         let mut report = Report::failed(&Error::Interrupted, None, 0);
         report.lose_review(&Error::Bug);
         assert_eq!((report.exit_code, report.review, report.warnings.len()), (exit_code::INTERRUPTED, None, 0));
+    }
+
+    #[test]
+    fn a_file_in_whose_place_a_folder_is_counts_as_deleted_and_the_other_way_round_as_made() {
+        let change = |path: &str, what: What, entry: EntryType| PathChange {
+            path: path.into(),
+            what,
+            entry,
+            mode: None,
+            n_bytes: None,
+            unkept: None,
+        };
+        let paths = [
+            change("file to folder", What::Type { before: EntryType::File }, EntryType::Folder),
+            change("file to folder/in", What::Created, EntryType::File),
+            change("folder to file", What::Type { before: EntryType::Folder }, EntryType::File),
+            change("file to link", What::Type { before: EntryType::File }, EntryType::Link),
+            change("folder", What::Created, EntryType::Folder),
+        ];
+        let mut report = Report::failed(&Error::usage("x", "y"), None, 0);
+        report.take_paths(paths.iter(), 5, "podbay undo diff");
+        let Changes { created, modified, deleted } = &report.changes;
+        assert_eq!(*created, ["file to folder/in", "folder to file"]);
+        assert_eq!((&**modified, &**deleted), (&["file to link".to_owned()][..], &["file to folder".to_owned()][..]));
     }
 
     #[test]

@@ -261,7 +261,9 @@ fn shown(diff: &str, paint: Paint, is_terminal: bool) -> String {
 
 /// Sums up what a run left to be accepted.
 pub(super) fn summary(id: &str, pending: &Pending) -> String {
-    let is_folder = |path: &&ReviewedPath| path.change.entry == app::EntryType::Folder && path.change.what != What::Mode;
+    // What was a file before is worth a line.
+    let is_folder =
+        |path: &&ReviewedPath| path.change.entry == app::EntryType::Folder && !matches!(path.change.what, What::Mode | What::Type { .. });
     let shown: Vec<&ReviewedPath> = pending.changes.first.iter().filter(|path| !is_folder(path)).collect();
     let mut words = if pending.changes.is_empty() {
         "no path changed; what was done with git is not in your project yet:\n".to_owned()
@@ -318,6 +320,20 @@ mod tests {
             check(hidden, seen, seen);
         }
         check("-a\n+a\r\n", "-a\n+a\\x0d\n", "-a\n+a\r\n");
+    }
+
+    #[test]
+    fn a_folder_has_a_line_only_where_it_was_something_else() {
+        let path = |path: &str, what: serde_json::Value, entry: &str| {
+            let change = serde_json::json!({ "path": path, "what": what, "entry": entry, "mode": null, "n_bytes": null, "unkept": null });
+            serde_json::from_value::<ReviewedPath>(serde_json::json!({ "change": change, "lines": null })).expect("a path")
+        };
+        let turned = serde_json::json!({ "type": { "before": "file" } });
+        let first = vec![path("e", turned, "folder"), path("new", "created".into(), "folder"), path("e/in", "created".into(), "file")];
+        let mut pending = Pending::default();
+        (pending.changes.n, pending.changes.first) = (3, first);
+        let words = summary("id", &pending);
+        assert!(words.contains("\n  type    e\n  new     e/in\n") && !words.contains("new     new"), "{words}");
     }
 
     #[test]

@@ -25,7 +25,9 @@ pub(super) fn pending(changes: &[Change], difference: &Difference, auto_run: &Au
     // What a build leaves lies deep, and what a person looks for does not.
     all.sort_by_key(|change| memchr::memchr_iter(b'/', change.path.as_bytes()).count());
     for change in all {
-        let lines = counts.get(header(&change).as_str()).copied().flatten().filter(|_| change.entry != EntryType::Folder);
+        // Of a folder there are lines only where it took the place of a file.
+        let has_lines = change.entry != EntryType::Folder || matches!(change.what, What::Type { .. });
+        let lines = counts.get(header(&change).as_str()).copied().flatten().filter(|_| has_lines);
         let LineCount { n_added, n_removed } = lines.unwrap_or_default();
         pending.n_added += n_added;
         pending.n_removed += n_removed;

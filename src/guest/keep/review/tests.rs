@@ -338,3 +338,13 @@ fn a_link_that_leads_out_over_one_of_the_persons_is_refused() {
     let paths = held.paths();
     assert!(paths.contains(&"l5".to_owned()) && paths.contains(&"l6".to_owned()), "{paths:?}");
 }
+
+#[test]
+fn lines_of_a_file_that_a_folder_took_the_place_of_are_counted() {
+    let held = Held::begin();
+    fs::remove_file(held.copy.join("gone.txt")).expect("removed");
+    held.write("gone.txt/in", "1\n2\n");
+    let pending = held.end();
+    assert_eq!(told(&pending), ["gone.txt +0 -1", "gone.txt/in +2 -0"]);
+    assert_eq!((pending.n_added, pending.n_removed), (2, 1));
+}
