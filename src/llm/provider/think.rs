@@ -1,11 +1,14 @@
 //! Tells apart `<think>…</think>` at the beginning of an answer, for servers that leave it in the text.
 //!
-//! Only at the beginning: a model that writes *about* the tag later on must not lose its words. And where a thought holds another beginning,
-//! what stands behind the first end waits for a second one: only that tells a thought within a thought from a word about the tag.
+//! Only at the beginning, and behind a thought at the beginning of a line, outside of code, where it has an end: a model that writes *about*
+//! the tag later on must not lose its words. And where a thought holds another beginning, what stands behind the first end waits for a second
+//! one: only that tells a thought within a thought from a word about the tag.
 
 const OPEN: &str = "<think>";
 const CLOSE: &str = "</think>";
-/// How much waits so, in bytes.
+/// Behind these at the beginning of a line stands code, up to the next one.
+const FENCES: [&str; 2] = ["```", "~~~"];
+/// How much waits for an end, in bytes.
 const MAX_HELD: usize = 64 * 1024;
 
 #[derive(Debug, PartialEq, Eq)]
@@ -23,6 +26,11 @@ pub(in crate::llm) struct Splitter {
     n_open: usize,
     /// How much of what is held has no end in it.
     searched: usize,
+    /// There was a thought, so that there may be another one.
+    is_thinker: bool,
+    /// The line that text goes on with has begun, and begins with no tag.
+    is_within_line: bool,
+    is_code: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,13 +43,19 @@ enum State {
     /// Behind the closing tag, before the first word.
     Gap,
     Text,
+    /// At a line of the text that begins a thought if that has an end.
+    Later,
+}
+
+enum End {
+    At(usize),
+    Awaited,
+    /// It is too far away.
+    None,
 }
 
 impl Splitter {
     pub(in crate::llm) fn feed(&mut self, piece: &str, mut on: impl FnMut(Part)) {
-        if self.state == State::Text {
-            return emit(piece.to_owned(), Part::Text, &mut on);
-        }
         self.held.push_str(piece);
         loop {
             match self.state {
@@ -71,26 +85,82 @@ impl Splitter {
                         return emit(std::mem::replace(&mut self.held, rest), Part::Thinking, &mut on);
                     }
                 }
-                State::Between => {
-                    let from = self.held.floor_char_boundary(self.searched.saturating_sub(CLOSE.len()));
-                    if let Some(at) = self.held[from..].find(CLOSE) {
-                        self.end_thought(from + at, &mut on);
-                    } else if self.held.len() > MAX_HELD {
-                        self.state = State::Gap;
-                    } else {
-                        self.searched = self.held.len();
-                        return;
-                    }
-                }
+                State::Between => match self.find_end() {
+                    End::At(at) => self.end_thought(at, &mut on),
+                    End::None => self.state = State::Gap,
+                    End::Awaited => return,
+                },
                 State::Gap => {
                     self.held = self.held.trim_start().to_owned();
-                    if self.held.is_empty() {
+                    if let Some(rest) = self.held.strip_prefix(OPEN) {
+                        self.held = rest.to_owned();
+                        self.state = State::Thinking;
+                    } else if OPEN.starts_with(&self.held) {
+                        return;
+                    } else {
+                        self.state = State::Text;
+                    }
+                }
+                State::Text => {
+                    if !self.is_thinker {
+                        return emit(std::mem::take(&mut self.held), Part::Text, &mut on);
+                    }
+                    if !self.take_text(&mut on) {
                         return;
                     }
-                    self.state = State::Text;
                 }
-                State::Text => return emit(std::mem::take(&mut self.held), Part::Text, &mut on),
+                State::Later => match self.find_end() {
+                    End::At(at) => {
+                        let begin = self.held.find(OPEN).map_or(0, |open| open + OPEN.len());
+                        self.held.drain(..begin);
+                        self.end_thought(at - begin, &mut on);
+                    }
+                    End::None => (self.state, self.is_within_line) = (State::Text, true),
+                    End::Awaited => return,
+                },
             }
+        }
+    }
+
+    /// Gives out text up to a line that may begin a thought; returns whether it begins with the tag.
+    fn take_text(&mut self, on: &mut impl FnMut(Part)) -> bool {
+        let mut at = 0;
+        let is_thought = loop {
+            if self.is_within_line {
+                let Some(end) = self.held[at..].find('\n') else {
+                    at = self.held.len();
+                    break false;
+                };
+                at += end + 1;
+            }
+            self.is_within_line = false;
+            let line = self.held[at..].trim_start_matches([' ', '\t']);
+            if !self.is_code && line.starts_with(OPEN) {
+                break true;
+            }
+            let is_fence = FENCES.iter().any(|fence| line.starts_with(fence));
+            if !is_fence && [OPEN, FENCES[0], FENCES[1]].iter().any(|mark| mark.starts_with(line)) && self.held.len() - at < 256 {
+                break false;
+            }
+            self.is_code ^= is_fence;
+            self.is_within_line = true;
+        };
+        if is_thought {
+            (self.state, self.searched) = (State::Later, 0);
+        }
+        let rest = self.held.split_off(at);
+        emit(std::mem::replace(&mut self.held, rest), Part::Text, on);
+        is_thought
+    }
+
+    /// Looks for the end of a thought in what is held, in so many bytes however they came.
+    fn find_end(&mut self) -> End {
+        let from = self.held.floor_char_boundary(self.searched.saturating_sub(CLOSE.len()));
+        self.searched = self.held.len();
+        match self.held[from..].find(CLOSE).map(|at| from + at) {
+            Some(at) if at <= MAX_HELD => End::At(at),
+            None if self.held.len() < MAX_HELD + CLOSE.len() => End::Awaited,
+            _ => End::None,
         }
     }
 
@@ -100,6 +170,7 @@ impl Splitter {
         self.held.truncate(at);
         emit(std::mem::replace(&mut self.held, rest), Part::Thinking, on);
         self.searched = 0;
+        (self.is_thinker, self.is_within_line) = (true, false);
         self.state = if self.n_open > 0 { State::Between } else { State::Gap };
         self.n_open = self.n_open.saturating_sub(1);
     }
@@ -161,6 +232,18 @@ mod tests {
         check("<think>The tag <think> is odd.</think>\nSo it is.", "The tag <think> is odd.", "So it is.");
         let long = "x".repeat(MAX_HELD + 1);
         check(&format!("<think>a<think>b</think>\n{long}"), "a<think>b", &long);
+    }
+
+    #[test]
+    fn a_thinker_may_think_again() {
+        check("<think>a</think>\n<think>b</think>\n\nc", "ab", "c");
+        check("<think></think>\n\n<think>for ever", "for ever", "");
+        check("<think>a</think>One.\n  <think>b</think>\nTwo.\n<think>c</think>", "abc", "One.\nTwo.\n");
+        check("<think>a</think>One.\n<think> is a tag.\nTwo.", "a", "One.\n<think> is a tag.\nTwo.");
+        check("<think>a</think>```\n<think>b</think>\n```\n<think>c</think>d", "ac", "```\n<think>b</think>\n```\nd");
+        check("One.\n<think>b</think>\nTwo.", "", "One.\n<think>b</think>\nTwo.");
+        let long = format!("x\n<think>{}", "y\n".repeat(MAX_HELD));
+        check(&format!("<think>a</think>{long}</think>"), "a", &format!("{long}</think>"));
     }
 
     #[test]
