@@ -58,7 +58,11 @@ impl Catalogue {
             if let Action::Box(Call::Bash(bash)) = &mut understood.action {
                 bash.command = bash.command.trim().to_owned();
             }
-            return format!("{} {:?}", understood.name, understood.action);
+            let action = match &understood.action {
+                Action::Box(call) => serde_json::to_value(call).map(|value| with_plain_paths(value).to_string()),
+                Action::Host(_) => Ok(format!("{:?}", understood.action)),
+            };
+            return format!("{} {}", understood.name, action.unwrap_or_default());
         }
         let name = self.find(name).map_or(name, |tool| tool.name);
         format!("{name} {}", sorted(arguments))
@@ -76,6 +80,45 @@ fn add_parts(tool: &Tool, key: &str, value: &Value, is_needed: bool, parts: &mut
     let mut keys = vec![key.to_owned()];
     keys.extend(tool.other_names(key).map(str::to_owned));
     parts.push(Part { keys, value: text, is_needed });
+}
+
+/// The fields of calls that hold paths.
+const PATHS: [&str; 9] = ["path", "source", "destination", "archive", "into", "file", "files", "working_directory", "to"];
+
+/// Writes the paths of a call without what leads nowhere.
+fn with_plain_paths(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let plain = |(key, value): (String, Value)| {
+                let value = if PATHS.contains(&key.as_str()) { plain_paths(value) } else { with_plain_paths(value) };
+                (key, value)
+            };
+            Value::Object(fields.into_iter().map(plain).collect())
+        }
+        Value::Array(items) => Value::Array(items.into_iter().map(with_plain_paths).collect()),
+        other => other,
+    }
+}
+
+fn plain_paths(value: Value) -> Value {
+    match value {
+        Value::String(path) => Value::String(plain_path(&path)),
+        Value::Array(paths) => Value::Array(paths.into_iter().map(plain_paths).collect()),
+        other => with_plain_paths(other),
+    }
+}
+
+/// Returns a path without its empty and `.` components: the kernel goes the same way. `..` stays, since links decide where it leads, and so
+/// does a last `/`, with which only a folder is meant.
+fn plain_path(path: &str) -> String {
+    let root = if path.starts_with('/') { "/" } else { "" };
+    let end = if path.ends_with('/') || path.ends_with("/.") { "/" } else { "" };
+    let components: Vec<&str> = path.split('/').filter(|component| !matches!(*component, "" | ".")).collect();
+    match components.as_slice() {
+        [] if root.is_empty() => if path.is_empty() { "" } else { "." }.to_owned(),
+        [] => root.to_owned(),
+        components => format!("{root}{}{end}", components.join("/")),
+    }
 }
 
 /// Writes a JSON text with its keys in order; any other text stays as it is.
@@ -113,10 +156,15 @@ mod tests {
 
     #[test]
     fn what_means_the_same_is_the_same() {
-        let canonical = |name, arguments| Catalogue::new(&Options::default()).canonical(name, arguments);
+        let canonical = |name: &str, arguments: &str| Catalogue::new(&Options::default()).canonical(name, arguments);
         let one = canonical("read_file", r#"{"path": "a", "limit": 5}"#);
         assert_eq!(one, canonical("FileRead", r#"{"limit":"5","file_path":"a"}"#));
         assert_ne!(one, canonical("read_file", r#"{"path": "b", "limit": 5}"#));
+        assert_eq!(one, canonical("read_file", r#"{"path": "./././/a", "limit": 5}"#));
+        assert_ne!(one, canonical("read_file", r#"{"path": "/a", "limit": 5}"#));
+        assert_ne!(one, canonical("read_file", r#"{"path": "b/../a", "limit": 5}"#));
+        let list = |path: &str| canonical("list_directory", &format!(r#"{{"path": "{path}"}}"#));
+        assert!(list("src") == list("./src") && list("src") != list("src/") && list(".") == list("././"), "{}", list("././"));
         assert_eq!(canonical("fly", r#"{"b": 1, "a": {"d": 2, "c": 3}}"#), r#"fly {"a":{"c":3,"d":2},"b":1}"#);
         assert_eq!(canonical("bash", " {broken "), "bash {broken");
         assert_eq!(canonical("bash", r#"{"command": " ls -l\n"}"#), canonical("bash", r#"{"command": "ls -l"}"#));
