@@ -87,20 +87,21 @@ impl Agent {
     }
 
     fn done(&self, call: &ToolCall, finished: &Finished) -> Done {
+        let tool = self.pipeline.catalogue.find(&call.name).map(|tool| tool.name);
         let is_fault = match finished.status {
             CallStatus::Invalid => true,
             // What commands say when they fail is not worded by us: `[exit code 1]` alone says nothing.
-            CallStatus::Failed | CallStatus::Conflict => self.pipeline.catalogue.find(&call.name).is_some_and(|tool| tool.name != "bash"),
+            CallStatus::Failed | CallStatus::Conflict => tool.is_some_and(|name| name != "bash"),
             // A command that took too long once may well have its reason each time.
             CallStatus::Ok | CallStatus::TimedOut | CallStatus::Denied | CallStatus::Cancelled => false,
         };
         Done {
             canonical: self.pipeline.catalogue.canonical(&call.name, &call.arguments),
             shown: format!("{} {}", call.name, short(&call.arguments)),
-            name: call.name.clone(),
             result: finished.text.clone(),
             has_failed: finished.status != CallStatus::Ok,
-            is_fault,
+            // To make up another tool each time is the same mistake, whatever they are called.
+            fault: is_fault.then(|| tool.map_or_else(|| "no such tool".to_owned(), |name| format!("{name} {}", finished.text))),
         }
     }
 

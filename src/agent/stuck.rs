@@ -22,12 +22,11 @@ pub(super) struct Done {
     pub(super) canonical: String,
     /// The call as people read it.
     pub(super) shown: String,
-    pub(super) name: String,
     /// What the model read.
     pub(super) result: String,
     pub(super) has_failed: bool,
-    /// The result says what was wrong with the call itself, not what a command said.
-    pub(super) is_fault: bool,
+    /// What was wrong with the call itself, not what a command said: equal for the same mistake.
+    pub(super) fault: Option<String>,
 }
 
 /// What the last answers come to.
@@ -54,8 +53,8 @@ struct Step {
     calls: u64,
     results: u64,
     has_failed: bool,
-    /// Tool and error, where every call of the answer failed by its own fault and in the same way.
-    fault: Option<u64>,
+    /// The mistake, where every call of the answer made the same one.
+    fault: Option<String>,
     shown: String,
 }
 
@@ -162,8 +161,8 @@ impl Stuck {
 
     /// Counts the last answers that failed alike, whatever they called with.
     fn faults(&self, options: &Options) -> Count {
-        let last = self.steps.back().and_then(|step| step.fault);
-        let n = if last.is_some() { self.steps.iter().rev().take_while(|step| step.fault == last).count() } else { 0 };
+        let last = self.steps.back().and_then(|step| step.fault.as_ref());
+        let n = if last.is_some() { self.steps.iter().rev().take_while(|step| step.fault.as_ref() == last).count() } else { 0 };
         Count { n, tell_at: options.redirect_at as usize, end_at: options.break_at as usize, differs: false }
     }
 
@@ -188,7 +187,8 @@ impl Step {
             }
             hasher.finish()
         };
-        let same_fault = done.iter().all(|one| one.is_fault && one.name == done[0].name && one.result == done[0].result);
+        let fault =
+            done.first().and_then(|first| first.fault.as_ref()).filter(|fault| done.iter().all(|one| one.fault.as_ref() == Some(fault)));
         let shown = match done {
             [] => String::new(),
             [one] => one.shown.clone(),
@@ -198,7 +198,7 @@ impl Step {
             calls: hash(&|one| one.canonical.clone()),
             results: hash(&|one| without_cursor(&one.result)),
             has_failed: done.iter().any(|one| one.has_failed),
-            fault: (same_fault && !done.is_empty()).then(|| hash(&|one| format!("{} {}", one.name, one.result))),
+            fault: fault.cloned(),
             shown,
         }
     }
@@ -222,14 +222,7 @@ mod tests {
         for step in script.split(' ') {
             let letter = &step[..1];
             let has_failed = letter.chars().all(char::is_uppercase);
-            let done = Done {
-                canonical: letter.into(),
-                shown: letter.into(),
-                name: letter.into(),
-                result: step.into(),
-                has_failed,
-                is_fault: false,
-            };
+            let done = Done { canonical: letter.into(), shown: letter.into(), result: step.into(), has_failed, fault: None };
             found.push(match stuck.take(&[done], &Options::default()) {
                 Finding::Moving => '.',
                 Finding::Nudge(_) => 'n',
@@ -266,14 +259,8 @@ mod tests {
     /// Returns what is found last.
     fn words(results: &[&str], options: &Options) -> Finding {
         let mut stuck = Stuck::default();
-        let done = |result: &&str| Done {
-            canonical: "a".into(),
-            shown: "a".into(),
-            name: "a".into(),
-            result: (*result).into(),
-            has_failed: false,
-            is_fault: false,
-        };
+        let done =
+            |result: &&str| Done { canonical: "a".into(), shown: "a".into(), result: (*result).into(), has_failed: false, fault: None };
         results.iter().fold(Finding::Moving, |_, result| stuck.take(&[done(result)], options))
     }
 
@@ -289,9 +276,9 @@ mod tests {
     #[test]
     fn the_same_mistake_with_other_arguments_is_one_too() {
         let mut stuck = Stuck::default();
-        let fault = |n: u32, result: &str| {
+        let fault = |n: u32, fault: &str| {
             let canonical = format!("fly {n}");
-            Done { shown: canonical.clone(), canonical, name: "fly".into(), result: result.into(), has_failed: true, is_fault: true }
+            Done { shown: canonical.clone(), canonical, result: format!("{fault}: {n}"), has_failed: true, fault: Some(fault.into()) }
         };
         let options = Options::default();
         let found: Vec<Finding> = (0..4).map(|n| stuck.take(&[fault(n, "there is no tool `fly`")], &options)).collect();
@@ -316,7 +303,7 @@ mod tests {
         let options = Options { redirect_at: 0, break_at: 0, abort_at: 0, ..Options::default() };
         let mut stuck = Stuck::default();
         for has_failed in [false, true].repeat(20).into_iter().chain([true; 20]) {
-            let done = Done { canonical: "a".into(), shown: "a".into(), name: "a".into(), result: "a".into(), has_failed, is_fault: true };
+            let done = Done { canonical: "a".into(), shown: "a".into(), result: "a".into(), has_failed, fault: Some("a".into()) };
             assert_eq!(stuck.take(&[done], &options), Finding::Moving);
         }
     }

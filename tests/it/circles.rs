@@ -25,8 +25,13 @@ fn told(desk: &Desk) -> Vec<usize> {
 
 #[tokio::test]
 async fn a_call_that_fails_again_and_again_is_redirected_and_then_ends_the_run() {
-    let spellings = [r#"{"path": "no.txt", "limit": 5}"#, r#"{"limit":5,"path":"no.txt"}"#, r#"{"file_path": "no.txt", "limit": "5"}"#];
-    let model = (0..9).fold(ScriptedModel::new(), |model, n| model.raw_call("read_file", spellings[n % 3]));
+    let spellings = [
+        r#"{"path": "no.txt", "limit": 5}"#,
+        r#"{"limit":5,"path":"no.txt"}"#,
+        r#"{"file_path": "no.txt", "limit": "5"}"#,
+        r#"{"path": "././/no.txt", "limit": 5}"#,
+    ];
+    let model = (0..9).fold(ScriptedModel::new(), |model, n| model.raw_call("read_file", spellings[n % 4]));
     let model = model.says("never");
     let desk = desk(model).await;
     let outcome = desk.work("read").await;
@@ -89,6 +94,15 @@ async fn the_same_mistake_with_other_arguments_ends_the_run_too() {
     assert_eq!((outcome.limit, outcome.tool_calls), (Some(LimitKind::Stuck), 4), "{outcome:?}");
     assert_eq!(told(&desk), [3]);
     assert!(warnings(&desk).iter().any(|warning| warning.contains("the same mistake")));
+}
+
+#[tokio::test]
+async fn tools_that_are_made_up_anew_each_time_end_the_run() {
+    let model = (0..9).fold(ScriptedModel::new(), |model, n| model.calls(&format!("fly_{n}"), json!({})));
+    let desk = desk(model).await;
+    let outcome = desk.work("fly").await;
+    assert_eq!((outcome.limit, outcome.tool_calls), (Some(LimitKind::Stuck), 4), "{outcome:?}");
+    assert_eq!(told(&desk), [3]);
 }
 
 #[tokio::test]
