@@ -321,3 +321,19 @@ fn cut_short(text: &str) -> &str {
 fn ended(text: &str) -> &str {
     text.strip_suffix("\r\n").or_else(|| text.strip_suffix('\n')).unwrap_or(text)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn line_ends_on_both_sides_of_a_value_belong_to_its_tags() {
+        for keeps_line_end in [false, true] {
+            assert_eq!(trimmed("\none\n", keeps_line_end), "one");
+            assert_eq!(trimmed("\r\none\r\n", keeps_line_end), "one");
+            assert_eq!(trimmed("\n\none\n\n", keeps_line_end), "\none\n");
+            assert_eq!(trimmed("one\ntwo\n", keeps_line_end), "one\ntwo\n");
+        }
+        assert_eq!((trimmed("one\n", false), trimmed("one\n", true)), ("one", "one\n"));
+    }
+}
