@@ -108,14 +108,18 @@ fn plain_paths(value: Value) -> Value {
     }
 }
 
-/// Returns a path without its empty and `.` components: the kernel goes the same way. `..` stays, since links decide where it leads, and so
+/// Returns a path without its empty and `.` components, and from the project on: the kernel goes the same way. `..` stays, since links decide where it leads, and so
 /// does a last `/`, with which only a folder is meant.
 fn plain_path(path: &str) -> String {
     let root = if path.starts_with('/') { "/" } else { "" };
     let end = if path.ends_with('/') || path.ends_with("/.") { "/" } else { "" };
-    let components: Vec<&str> = path.split('/').filter(|component| !matches!(*component, "" | ".")).collect();
+    let mut components: Vec<&str> = path.split('/').filter(|component| !matches!(*component, "" | ".")).collect();
+    let is_inside = !root.is_empty() && components.first() == Some(&"workspace");
+    let root = if is_inside { "" } else { root };
+    components.drain(..usize::from(is_inside));
     match components.as_slice() {
-        [] if root.is_empty() => if path.is_empty() { "" } else { "." }.to_owned(),
+        [] if path.is_empty() => String::new(),
+        [] if root.is_empty() => ".".to_owned(),
         [] => root.to_owned(),
         components => format!("{root}{}{end}", components.join("/")),
     }
@@ -161,6 +165,7 @@ mod tests {
         assert_eq!(one, canonical("FileRead", r#"{"limit":"5","file_path":"a"}"#));
         assert_ne!(one, canonical("read_file", r#"{"path": "b", "limit": 5}"#));
         assert_eq!(one, canonical("read_file", r#"{"path": "./././/a", "limit": 5}"#));
+        assert_eq!(one, canonical("read_file", r#"{"path": "/workspace/./a", "limit": 5}"#));
         assert_ne!(one, canonical("read_file", r#"{"path": "/a", "limit": 5}"#));
         assert_ne!(one, canonical("read_file", r#"{"path": "b/../a", "limit": 5}"#));
         let list = |path: &str| canonical("list_directory", &format!(r#"{{"path": "{path}"}}"#));
