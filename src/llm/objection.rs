@@ -82,13 +82,26 @@ impl Error {
             ])
         {
             Some(Objection::Tools)
-        } else if is_template_error(&message) {
+        } else if is_template_error(&message) || names_roles(&message) {
             // Whatever the template wants: plain turns of user and assistant are what every one of them knows.
             Some(Objection::Roles)
         } else {
             None
         }
     }
+}
+
+/// Returns whether a message is one of a template about the roles of a conversation, passed on as it is.
+fn names_roles(message: &str) -> bool {
+    const WORDS: [&str; 6] = [
+        "unexpected message role",
+        "tool roles are supported",
+        "no user query found",
+        "no previous assistant message",
+        "invalid role",
+        "expected role",
+    ];
+    WORDS.iter().any(|words| message.contains(words))
 }
 
 /// Returns what the model wrote where the server says that it cannot read it; llama-server repeats it from where it stopped reading.
@@ -126,6 +139,12 @@ mod tests {
             "Only user and assistant roles are supported, with the exception of an initial optional system message!",
             "Unknown role: tool",
             "Unexpected message role: tool",
+            "Unexpected message role.",
+            "Only user, assistant and tool roles are supported!",
+            "No user query found in messages.",
+            "Message has tool role, but there was no previous assistant message with a tool call!",
+            "Invalid role: tool",
+            "Expected role user but found tool",
             "Jinja Exception: whatever this template does not like",
             "Expected last role User or Tool (or Assistant with prefix True) for serving but got assistant",
         ] {
