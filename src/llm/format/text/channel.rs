@@ -1,5 +1,7 @@
 //! The headers of gpt-oss ("Harmony"): `<|start|>assistant<|channel|>commentary to=functions.NAME <|constrain|>json<|message|>`.
 
+use serde_json::json;
+
 use super::Call;
 use super::cursor::Cursor;
 use super::cursor::Read;
@@ -26,6 +28,19 @@ pub(super) enum Follows {
 /// A thought of gpt-oss ends with any of these.
 pub(super) const THOUGHT_ENDS: &[&str] = &["<|end|>", "<|return|>", "<|call|>"];
 
+/// Steps over what stands from `begin` to the end of a call that is no object, and returns arguments which hold it.
+fn without_object(c: &mut Cursor, begin: usize) -> Read<String> {
+    c.go(begin);
+    loop {
+        let at = c.at();
+        if c.peek_or_end()?.is_none() || c.take_any(THOUGHT_ENDS)? {
+            c.go(at);
+            return Ok(json!({ "input": c.since(begin).trim_end() }).to_string());
+        }
+        c.next()?;
+    }
+}
+
 /// Reads a header to its end, and the arguments behind it where it addresses a tool.
 pub(super) fn read(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<Follows> {
     let begin = c.at();
@@ -48,7 +63,11 @@ pub(super) fn read(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<Fol
             c.go(end);
             "{}".to_owned()
         } else {
-            family::arguments(c)?
+            match family::arguments(c) {
+                // What has no arguments of ours at all, as the code for gpt-oss's own `python`: its name says enough.
+                Err(Stop::No) if !tools.has(&name) => without_object(c, end)?,
+                arguments => arguments?,
+            }
         };
         found.push([Call { name, arguments }], c.at());
         return Ok(Follows::Call);

@@ -70,3 +70,31 @@ fn a_tagged_call_without_its_own_end_is_cut_off() {
     check("ended around it", &format!("<tool_call>\n{}</tool_call>", call.replace("</function>", "")), "", "", &[LS], None);
     check("another follows", &format!("<tool_call>\n{call}\n<tool_call>\n{call}\n</tool_call>"), "", "", &[LS, LS], None);
 }
+
+#[test]
+fn a_list_of_calls_that_ends_where_it_begins_is_cut_off() {
+    let kimi = "<|tool_calls_section_begin|><|tool_call_begin|>";
+    let deepseek = "<\u{ff5c}tool\u{2581}calls\u{2581}begin\u{ff5c}><\u{ff5c}tool\u{2581}call\u{2581}begin\u{ff5c}>";
+    let dsml = "<\u{ff5c}DSML\u{ff5c}function_calls>\n<\u{ff5c}DSML\u{ff5c}invoke name=";
+    let minimax = "]<]minimax[>[<tool_call>\n]<]minimax[>[<invoke name=";
+    for begin in [kimi, deepseek, dsml, minimax] {
+        for (at, _) in begin.char_indices().filter(|(at, _)| *at >= 12) {
+            let text = format!("I look.\n{}", &begin[..at]);
+            check("cut", &text, "I look.", "", &[], Some(""));
+        }
+    }
+    check("spoken of", "<|tool_calls_section_begin|> begins them.", "begins them.", "", &[], None);
+}
+
+#[test]
+fn half_an_end_behind_a_call_is_no_word() {
+    let kimi = "<|tool_calls_section_begin|><|tool_call_begin|>functions.bash:0<|tool_call_argument_begin|>{\"command\": \"ls -l\"}<|tool_call_end|>";
+    let harmony = "<|channel|>commentary to=functions.bash<|message|>{\"command\": \"ls -l\"}";
+    for (call, end) in [(kimi, "<|tool_calls_section_end|>"), (harmony, "<|call|>")] {
+        for (at, _) in end.char_indices() {
+            let text = format!("{call}{}", &end[..at]);
+            let parsed = parse(&text, &tools(), None);
+            assert_eq!((parsed.calls.len(), parsed.content.as_str()), (1, ""), "{text}");
+        }
+    }
+}

@@ -15,6 +15,8 @@ const MAX_NAME: usize = 256;
 /// What stands before the words, or the arguments, behind Functionary's name of whom they are for.
 pub(super) const CONTENT: &str = "<|content|>";
 
+/// What begins a list of calls.
+pub(super) const LIST: &[&str] = &["tool", "calls", "begin"];
 /// What begins a call.
 pub(super) const BEGIN: &[&str] = &["tool", "call", "begin"];
 /// How the end of one is written, for where the text ends within it: the wide signs of `DeepSeek`, those of a keyboard, and a mixture.

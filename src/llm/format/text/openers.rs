@@ -38,6 +38,8 @@ pub(super) enum Opener {
     Thought(&'static [&'static str]),
     /// The end of a thought that began in the prompt.
     ThoughtEnd,
+    /// What stands before the first call of a list, each of which has a token of its own: nothing, where none follows.
+    Section,
     /// A token of the template that says nothing.
     Noise,
     /// The turn of somebody else: the answer is over.
@@ -55,6 +57,7 @@ use Opener::Calls;
 use Opener::Channel;
 use Opener::Noise;
 use Opener::Other;
+use Opener::Section;
 use Opener::Thought;
 use Opener::ThoughtEnd;
 
@@ -147,12 +150,12 @@ const TOKENS: &[(&str, Opener)] = &[
     ("<|close|>tools<|sep|>", Noise),
     ("<|close|>message<|sep|>", Noise),
     ("<|end_of_msg|>", Noise),
-    ("]<]minimax[>[<tool_call>", Noise),
+    ("]<]minimax[>[<tool_call>", Section),
     ("]<]minimax[>[</tool_call>", Noise),
     ("<channel|>", Noise),
-    ("<|tool_calls_section_begin|>", Noise),
+    ("<|tool_calls_section_begin|>", Section),
     ("<|tool_calls_section_end|>", Noise),
-    ("<|tool_call_section_begin|>", Noise),
+    ("<|tool_call_section_begin|>", Section),
     ("<|tool_call_section_end|>", Noise),
     ("<|im_end|>", Noise),
     ("<|eot_id|>", Noise),
@@ -241,8 +244,8 @@ pub(super) fn find(c: &mut Cursor) -> Read<Option<Opener>> {
     }
     // The variants of `DeepSeek` are too many for the table.
     for (words, opener) in [
-        (&["tool", "calls", "begin"][..], Noise),
-        (&["tool", "calls"], Noise),
+        (markers::LIST, Section),
+        (&["tool", "calls"][..], Noise),
         (&["tool", "calls", "end"], Noise),
         (&["tool", "call", "end"], Noise),
         (&["end", "of", "sentence"], Noise),
@@ -259,7 +262,14 @@ pub(super) fn find(c: &mut Cursor) -> Read<Option<Opener>> {
 
 /// Returns whether `rest`, which nothing follows, is the beginning of a token for calls.
 pub(super) fn is_cut_off(rest: &str) -> bool {
-    rest.len() >= MIN_CUT && TOKENS.iter().any(|(token, opener)| opener.begins_call() && token.starts_with(rest))
+    let begins_marker =
+        || [markers::LIST, markers::BEGIN].iter().any(|words| markers::token(&mut Cursor::new(rest, 0, false), words).is_err());
+    rest.len() >= MIN_CUT && (TOKENS.iter().any(|(token, opener)| opener.begins_call() && token.starts_with(rest)) || begins_marker())
+}
+
+/// Returns whether `rest`, which nothing follows, is the beginning of any token.
+pub(super) fn is_begun(rest: &str) -> bool {
+    find(&mut Cursor::new(rest, 0, false)).is_err()
 }
 
 /// Reads the calls behind an opener that was passed and that began at `begin`.
@@ -281,7 +291,7 @@ pub(super) fn read(c: &mut Cursor, opener: Opener, begin: usize, tools: &Tools, 
         Opener::Recipient => markers::recipient(c, tools, found)?,
         Opener::Opened => elements::kimi(c, tools, found)?,
         Opener::Minimax => elements::minimax(c, tools, found)?,
-        Opener::Attributed | Channel | Thought(_) | ThoughtEnd | Noise | Other => return Err(Stop::No),
+        Opener::Attributed | Channel | Thought(_) | ThoughtEnd | Section | Noise | Other => return Err(Stop::No),
     }
     Ok(())
 }

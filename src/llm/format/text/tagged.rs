@@ -78,7 +78,10 @@ fn list(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<()> {
 /// Reads an element: `<function=…>`, `<invoke …>`, or `<name>…</name>`; returns whether tags hold its arguments.
 fn element(c: &mut Cursor, closers: &[&str], tools: &Tools, found: &mut Found) -> Read<bool> {
     let begin = c.at();
-    if ["<function=", "<invoke name="].iter().any(|token| c.is_cut_within(token)) {
+    if ["<function=", "<invoke name=", "<\u{ff5c}DSML\u{ff5c}invoke name=", "<|DSML|invoke name="]
+        .iter()
+        .any(|token| c.is_cut_within(token))
+    {
         return Err(Stop::More);
     }
     if c.take("<function=")? {

@@ -44,6 +44,17 @@ fn a_marked_call_of_an_unknown_tool_is_one_in_each_format() {
 }
 
 #[test]
+fn what_gpt_oss_writes_for_a_tool_of_its_own_is_a_call_of_it() {
+    for header in ["analysis to=python code", "commentary to=python code", "analysis to=python <|constrain|>code"] {
+        for end in ["<|call|>", ""] {
+            let text =
+                format!("<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>{header}<|message|>import os; print(1){end}");
+            assert_eq!(read(&text), (String::new(), vec!["python {\"input\":\"import os; print(1)\"}".to_owned()]), "{text}");
+        }
+    }
+}
+
+#[test]
 fn what_may_be_an_example_or_data_stays_text() {
     for format in FORMATS {
         let one = smash(format.one);

@@ -32,10 +32,17 @@ impl Parser {
         match opener {
             Err(_) => Step::Wait,
             Ok(None) if last && openers::is_cut_off(&text[begin..]) => self.cut_off(text, None),
+            // The beginning of what ends a call, or the turn: no word of the model's.
+            Ok(None) if last && self.out.has_calls() && openers::is_begun(&text[begin..]) => {
+                self.out.noise(&text[begin..]);
+                self.go(text.len())
+            }
             // A list of calls may stand in the open.
             Ok(None) if text.as_bytes()[begin] == b'[' && self.line.is_blank() && !self.is_closed => self.open(text, last),
             Ok(None) => self.plain(text, c.seen()),
-            Ok(Some(Opener::Noise)) => {
+            Ok(Some(Opener::Section)) if is_nothing_yet(&text[c.at()..]) && !last => Step::Wait,
+            Ok(Some(Opener::Section)) if is_nothing_yet(&text[c.at()..]) && !self.out.has_calls() => self.cut_off(text, None),
+            Ok(Some(Opener::Section | Opener::Noise)) => {
                 self.out.noise(&text[begin..c.at()]);
                 self.has_ended = true;
                 self.go(c.at())
@@ -281,7 +288,7 @@ fn ends_thought(c: &mut Cursor, before: &Before) -> Read<bool> {
             return Ok(true);
         }
         match openers::find(c)? {
-            Some(Opener::Noise) => {}
+            Some(Opener::Section | Opener::Noise) => {}
             // The answer ends there.
             Some(Opener::Other) => return Ok(true),
             other => return Ok(other.is_some_and(Opener::begins_call)),
@@ -296,6 +303,12 @@ fn end_of_block(text: &str, behind: usize, opener: Opener) -> Option<usize> {
     closers.iter().filter_map(end).min()
 }
 
+/// Returns whether all there is behind the beginning of a list of calls may still become one.
+fn is_nothing_yet(rest: &str) -> bool {
+    let rest = rest.trim_ascii_start();
+    rest.is_empty() || openers::is_begun(rest)
+}
+
 /// Returns whether the sentence goes on in the same line.
 fn goes_on(c: &mut Cursor) -> Read<bool> {
     loop {
@@ -305,7 +318,7 @@ fn goes_on(c: &mut Cursor) -> Read<bool> {
             return Ok(next.is_some_and(|byte| byte.is_ascii_alphanumeric() || !byte.is_ascii() || b",.;:!?\"')".contains(&byte)));
         }
         match openers::find(c)? {
-            Some(Opener::Noise) => {}
+            Some(Opener::Section | Opener::Noise) => {}
             other => return Ok(other.is_none() && !matches!(next, Some(b'<' | b']'))),
         }
     }

@@ -376,7 +376,7 @@ impl Parser {
                 self.n_nested += usize::from(self.has_pondered);
                 self.go(c.at())
             }
-            (_, Ok(None | Some(Opener::Noise | Opener::Thought(_) | Opener::ThoughtEnd | Opener::Channel))) => {
+            (_, Ok(None | Some(Opener::Section | Opener::Noise | Opener::Thought(_) | Opener::ThoughtEnd | Opener::Channel))) => {
                 self.plain(text, c.seen().max(begin + 1))
             }
             (_, Ok(Some(opener))) => self.block(text, opener, c, last),
