@@ -69,8 +69,9 @@ impl Agent {
             }
             let why = error.root().to_string();
             let pause = match error.objection() {
-                Some(objection) => self.adapt(objection, &why).then_some(Duration::ZERO),
-                None => self.asks_again(error, &mut n_lost, self.time_left(task)),
+                Some(objection) if self.adapt(objection, &why) => Some(Duration::ZERO),
+                Some(objection) if objection != Objection::Unreadable => None,
+                _ => self.asks_again(error, &mut n_lost, self.time_left(task)),
             };
             let Some(pause) = pause else { return outcome };
             if !self.rest(pause, task, interrupt).await {
@@ -87,11 +88,13 @@ impl Agent {
     ///
     /// Nothing of it was carried out: calls that only read and had begun early are taken back by now, and nobody heard of them.
     fn asks_again(&self, error: &llm::Error, n_lost: &mut u32, left: Duration) -> Option<Duration> {
-        if error.partial().is_none() || *n_lost >= MAX_LOST.min(self.client.options().retries) {
+        // The model may write the next one so that its server can read it.
+        let is_unreadable = error.objection() == Some(Objection::Unreadable);
+        if error.partial().is_none() && !is_unreadable || *n_lost >= MAX_LOST.min(self.client.options().retries) {
             return None;
         }
         // A server that says itself that it failed gets a moment; a connection is made anew at once.
-        let (pause, when) = if error.is_lost() {
+        let (pause, when) = if error.is_lost() || is_unreadable {
             (Duration::ZERO, String::new())
         } else if error.is_given_up() {
             let pause = self.client.pause_before(error, *n_lost)?;
@@ -101,7 +104,8 @@ impl Agent {
         };
         *n_lost += 1;
         let then = if left <= pause { too_late(pause, left) } else { format!("the model is asked for all of it again{when}") };
-        let message = format!("the answer broke off: {}; {then}", error.root());
+        let what = if is_unreadable { "no answer came" } else { "the answer broke off" };
+        let message = format!("{what}: {}; {then}", error.root());
         self.emit(Kind::Warning { message });
         Some(pause)
     }
@@ -148,7 +152,9 @@ impl Agent {
                 self.learnt.is_held = false;
                 self.change_mode(ToolMode::Constrained, why);
             }
-            Objection::Schema if mode == ToolMode::Constrained && self.may_change() => self.change_mode(ToolMode::Text, why),
+            Objection::Schema | Objection::Unreadable if mode == ToolMode::Constrained && self.may_change() => {
+                self.change_mode(ToolMode::Text, why);
+            }
             Objection::Unreadable if mode == ToolMode::Native && !self.learnt.is_held && self.may_change() => {
                 if self.client.probed().is_some_and(|probed| probed.holds_calls()) {
                     self.learnt.is_held = true;

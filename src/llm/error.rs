@@ -189,7 +189,9 @@ impl Error {
             Self::Status { message, .. } if is_template_error(message) => {
                 "the model's chat template refuses this conversation; try `llm.tool_mode = \"constrained\"`".to_owned()
             }
-            Self::Unreadable { .. } => "try `llm.tool_mode = \"constrained\"`, which leaves nothing for the server to read".to_owned(),
+            Self::Unreadable { .. } => {
+                "try `llm.tool_mode = \"constrained\"`, or `\"text\"` where it is that: it leaves nothing for the server to read".to_owned()
+            }
             Self::Status { message, .. } if message.starts_with("a web page") => {
                 "a proxy or a login stands before the model server: is that up, and is the API let through?".to_owned()
             }

@@ -329,6 +329,32 @@ async fn what_nobody_could_read_is_asked_for_by_schema_over_the_same_conversatio
 }
 
 #[tokio::test]
+async fn what_the_server_could_not_read_is_read_or_asked_for_again_however_tools_were_told() {
+    let refused = |raw: &str| error(500, &format!("Failed to parse input at pos 0: {raw}"));
+    let call = "{\"tool\": \"bash\", \"arguments\": {\"command\": \"echo found\"}}";
+    let told = |choice| Wishes { llm: llm::Options { tool_mode: choice, retries: 2, ..llm::Options::default() }, ..Wishes::default() };
+    for choice in [ToolModeChoice::Constrained, ToolModeChoice::Text] {
+        for raw in [call.to_owned(), format!("<tool>{call}</tool>")] {
+            let desk = Desk::new(ScriptedModel::new().status(500, refused(&raw)).says("Done.").start().await, told(choice)).await;
+            let outcome = desk.work("look").await;
+            assert_eq!((outcome.status, outcome.tool_calls, outcome.turns), (RunStatus::Completed, 1, 2), "{raw} {outcome:?}");
+        }
+        // The next answer may be another one, but not for ever.
+        let failing = |n: u32| (0..n).fold(ScriptedModel::new(), |model, _| model.status(500, refused("Let me think.")));
+        let desk = Desk::new(failing(2).says("Done.").start().await, told(choice)).await;
+        assert_eq!(desk.work("look").await.status, RunStatus::Completed);
+        assert!(changes(&desk).is_empty());
+        let desk = Desk::new(failing(9).start().await, told(choice)).await;
+        assert_eq!((desk.work("look").await.status, desk.model.requests().len()), (RunStatus::Failed, 3));
+    }
+    // Where the way may change, a schema that does not help is given up.
+    let model = (0..2).fold(ScriptedModel::new(), |model, _| model.status(500, refused("Let me think.")));
+    let desk = desk(model.without_tools().says("Done.")).await;
+    assert_eq!(desk.work("look").await.status, RunStatus::Completed);
+    assert_eq!(changes(&desk).len(), 1);
+}
+
+#[tokio::test]
 async fn a_call_that_the_server_reports_is_one_however_tools_were_told() {
     for (choice, beside, words) in [
         (ToolModeChoice::Constrained, "", ""),

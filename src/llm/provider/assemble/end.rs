@@ -47,8 +47,15 @@ impl Assembler {
 
     /// Returns the answer that the server could not read, where the part of it that it repeats holds calls.
     pub(in crate::llm) fn recover(&self, raw: &str, is_taken: impl Fn(&str) -> bool, on: &mut (dyn FnMut(Update) + Send)) -> Option<Reply> {
+        let has_calls = match self.reading {
+            Reading::Native { with_calls } => with_calls,
+            // Where calls are looked for in the text, what came of it is in hand already.
+            Reading::Json { with_calls } | Reading::Text { with_calls } => with_calls && self.text.is_empty(),
+            Reading::Held => self.text.is_empty(),
+            Reading::Schema => false,
+        };
         // With half a call in hand nobody knows where the rest of it begins.
-        if self.reading != (Reading::Native { with_calls: true }) || !self.calls.is_empty() {
+        if !has_calls || !self.calls.is_empty() {
             return None;
         }
         let parsed = text::parse(raw, &self.tools, None);
