@@ -23,7 +23,6 @@ use crate::event::Answer;
 use crate::event::Capability;
 use crate::event::Decision;
 use crate::wire::BytesPath;
-use crate::wire::Call;
 use crate::wire::Shell;
 
 /// The longest command that a person is asked about, as it is written in a call: the question shows all of it.
@@ -199,7 +198,7 @@ impl Policy {
             };
         }
         // What was answered was asked in mode ask, about exactly this.
-        let asks_each_time = self.is_architect && is_work(&action);
+        let asks_each_time = self.is_architect && !action.is_read_only();
         if self.mode == Mode::Ask
             && !asks_each_time
             && let Some(since) = exact.as_ref().and_then(|exact| self.answer_to(exact))
@@ -313,12 +312,6 @@ impl Policy {
             (_, Mode::Auto | Mode::Deny) => Decision::Deny,
         }
     }
-}
-
-/// Returns whether an architect wants to decide about it: whatever changes something, and every command. Their instructions for agents they get
-/// to see afterwards.
-fn is_work(action: &Action) -> bool {
-    !action.is_read_only() && !matches!(action, Action::Box(Call::UpdateConfig(_)))
 }
 
 /// Reads a rule and tries it on its examples.

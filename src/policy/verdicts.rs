@@ -309,9 +309,15 @@ fn an_answer_that_lasts_speaks_of_exactly_what_was_asked() {
 
 #[test]
 fn an_architect_is_asked_about_each_change_and_each_command_each_time() {
-    let rules = Options { autonomy: Some(Autonomy::Architect), allow: vec!["bash".into(), "write_file".into()], ..Options::default() };
+    let rules = Options {
+        autonomy: Some(Autonomy::Architect),
+        allow: vec!["bash".into(), "write_file".into(), "update_config".into()],
+        ..Options::default()
+    };
     let mut policy = Policy::new(Mode::Ask, &rules).expect("good rules");
-    for action in [shell("ls"), shell("cargo test"), write("a"), moved("a", "b")] {
+    let update = serde_json::json!({"section": "A", "content": "b"});
+    let update = Action::Box(Call::UpdateConfig(serde_json::from_value(update).expect("a call")));
+    for action in [shell("ls"), shell("cargo test"), write("a"), moved("a", "b"), update.clone()] {
         let question = asked(&policy, action.clone());
         assert!(question.lasting().is_err_and(|because| because.contains("`architect`")));
         policy.remember(&question, Answer::AllowSession);
@@ -319,9 +325,8 @@ fn an_architect_is_asked_about_each_change_and_each_command_each_time() {
         asked(&policy, action);
     }
     assert!(is_allowed(&policy, list()) && policy.is_architect());
-    let update = serde_json::json!({"section": "A", "content": "b"});
-    let update = serde_json::from_value(update).map(|update| Action::Box(Call::UpdateConfig(update)));
-    assert!(update.is_ok_and(|update| is_allowed(&policy, update)), "it is the one exception");
+    let asks = Policy::new(Mode::Ask, &Options { autonomy: Some(Autonomy::Ask), ..Options::default() }).expect("no rules");
+    assert!(is_allowed(&asks, update), "whoever else is asked gets to see it afterwards");
     check(Mode::Auto, &rules, write("a"), Decision::Allow);
     assert!(!Policy::new(Mode::Auto, &rules).expect("good rules").is_architect(), "a mode that is named wins");
 }
