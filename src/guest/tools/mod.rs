@@ -40,6 +40,7 @@ mod pattern;
 mod read_file;
 pub(super) mod save;
 mod seen;
+mod signs;
 pub(super) mod similar_names;
 mod spot;
 pub(super) mod stop;

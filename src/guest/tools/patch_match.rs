@@ -1,12 +1,13 @@
 //! Where the hunks of a patch go: pure work on the lines of one file.
 //!
 //! A hunk belongs where its lines stand exactly, at the line that it names. Otherwise it belongs where they stand exactly, and then where
-//! they stand but for white space, if that is one place alone; a line `@@ like this` that stands there once narrows it down to what follows it. Nothing
+//! they stand but for white space, and then but for the kind of quotes, dashes and blanks, if that is one place alone; a line `@@ like this` that stands there once narrows it down to what follows it. Nothing
 //! is left out of a hunk to make it fit: what it shows must be there.
 
 use std::ops::Range;
 
 use super::edit_indent::Indents;
+use super::signs;
 use crate::wire::Hunk;
 use crate::wire::PatchLine;
 
@@ -61,6 +62,19 @@ enum Level {
     End,
     /// But for white space at both sides.
     Around,
+    /// But for that, and for the kind of quotes, dashes and blanks.
+    Signs,
+}
+
+impl Level {
+    /// Returns what is passed over.
+    fn ignoring(self) -> Option<&'static str> {
+        match self {
+            Self::Exact => None,
+            Self::End | Self::Around => Some("white space"),
+            Self::Signs => Some("white space and the kind of quotes, dashes and blanks"),
+        }
+    }
 }
 
 /// How much of a line an anchor must be.
@@ -90,13 +104,13 @@ pub(super) fn apply(text: &[u8], hunks: &[Hunk]) -> Result<Patched, Miss> {
         let miss = |why| Miss { hunk: number, why };
         let (range, level) = text.find(hunk, cursor, &placed).map_err(miss)?;
         by_number |= hunk.line.is_some() && text.is_anywhere(hunk);
-        if level != Level::Exact {
-            notes.push(format!("hunk {number} was found at line {} only by ignoring white space: check the result", range.start + 1));
+        if let Some(what) = level.ignoring() {
+            notes.push(format!("hunk {number} was found at line {} only by ignoring {what}: check the result", range.start + 1));
         }
         if let Some(line) = hunk.line.filter(|&line| line != range.start as u64 + 1 && level == Level::Exact) {
             notes.push(format!("hunk {number} was found at line {}, not {line}", range.start + 1));
         }
-        let new = (level == Level::Around).then(|| text.indented(hunk, &range));
+        let new = matches!(level, Level::Around | Level::Signs).then(|| text.indented(hunk, &range));
         cursor = range.end;
         placed.push(Placed { range, hunk, new });
     }
@@ -126,14 +140,14 @@ impl<'a> Text<'a> {
     }
 
     fn find(&self, hunk: &Hunk, cursor: usize, placed: &[Placed<'_>]) -> Result<(Range<usize>, Level), Why> {
-        let old: Vec<&[u8]> = hunk.old().map(bare).collect();
+        let old = self.old(hunk);
         let anchor = self.anchor(hunk, cursor);
         if old.is_empty() {
             let anchor = anchor.map_err(no_anchor)?.map(|(at, _)| at);
             return self.find_gap(hunk, anchor, placed).map(|at| (at..at, Level::Exact));
         }
         let begin = anchor.ok().flatten().filter(|(_, is_only)| *is_only).map_or(0, |(at, _)| at);
-        for level in [Level::Exact, Level::End, Level::Around] {
+        for level in [Level::Exact, Level::End, Level::Around, Level::Signs] {
             let is_free = |at: &usize| !placed.iter().any(|placed| placed.range.start < at + old.len() && *at < placed.range.end);
             let at_end = |at: &usize| !hunk.at_end || at + old.len() == self.lines.len();
             let places: Vec<usize> = self.places(&old, level).filter(|at| at + old.len() > begin).filter(is_free).filter(at_end).collect();
@@ -167,6 +181,15 @@ impl<'a> Text<'a> {
         Err(Why::Nowhere { applied })
     }
 
+    /// Returns the lines that a hunk shows. The mark in front of a file's first line is none of it, whether the hunk shows it or not.
+    fn old<'b>(&self, hunk: &'b Hunk) -> Vec<&'b [u8]> {
+        let mut old: Vec<&[u8]> = hunk.old().map(bare).collect();
+        if let Some(first) = old.first_mut().filter(|_| !self.mark.is_empty()) {
+            *first = first.strip_prefix(MARK).unwrap_or(first);
+        }
+        old
+    }
+
     /// Finds where lines go that come with none around them.
     fn find_gap(&self, hunk: &Hunk, anchor: Option<usize>, placed: &[Placed<'_>]) -> Result<usize, Why> {
         let at = match (anchor, hunk.line) {
@@ -184,6 +207,7 @@ impl<'a> Text<'a> {
             Level::Exact => here == wanted,
             Level::End => here.trim_ascii_end() == wanted.trim_ascii_end(),
             Level::Around => here.trim_ascii() == wanted.trim_ascii(),
+            Level::Signs => signs::plain(here) == signs::plain(wanted),
         };
         // Blank lines alone stand anywhere.
         let says_something = level == Level::Exact || old.iter().any(|line| !line.trim_ascii().is_empty());
@@ -193,7 +217,7 @@ impl<'a> Text<'a> {
 
     /// Returns whether what a hunk shows stands in no place or in several, so that only a number can say where it belongs.
     fn is_anywhere(&self, hunk: &Hunk) -> bool {
-        let old: Vec<&[u8]> = hunk.old().map(bare).collect();
+        let old = self.old(hunk);
         old.is_empty() || self.places(&old, Level::Exact).nth(1).is_some()
     }
 
@@ -204,8 +228,10 @@ impl<'a> Text<'a> {
         for anchor in &hunk.anchors {
             let wanted = anchor.as_bytes().trim_ascii();
             let begin = at.map_or(0, |at: usize| at + 1);
-            let fits = |line: &[u8], how: Fits| {
-                let line = line.trim_ascii();
+            let fits = |line: &[u8], how: Fits, by_signs: bool| {
+                let (line, wanted) =
+                    if by_signs { (signs::plain(line), signs::plain(wanted)) } else { (line.trim_ascii().into(), wanted.into()) };
+                let (line, wanted) = (line.as_ref(), wanted.as_ref());
                 match how {
                     Fits::Whole => line == wanted,
                     // `def f` is no beginning of `def find()`.
@@ -218,9 +244,10 @@ impl<'a> Text<'a> {
             };
             // What lies in the outer one comes before what only follows it.
             let ends = [at.map_or(self.lines.len(), |at| self.end_of_block(at)), self.lines.len()];
-            let looks = ends.into_iter().flat_map(|end| [Fits::Whole, Fits::Words, Fits::Start].map(|how| (end, how)));
-            let all = |(end, how)| (begin..end).filter(|at| fits(self.lines[*at], how)).collect::<Vec<usize>>();
-            let lines = looks.map(all).find(|lines| !lines.is_empty()).unwrap_or_default();
+            let looks =
+                |by_signs| ends.into_iter().flat_map(move |end| [Fits::Whole, Fits::Words, Fits::Start].map(|how| (end, how, by_signs)));
+            let all = |(end, how, by_signs)| (begin..end).filter(|at| fits(self.lines[*at], how, by_signs)).collect::<Vec<usize>>();
+            let lines = looks(false).chain(looks(true)).map(all).find(|lines| !lines.is_empty()).unwrap_or_default();
             // Inside an outer one the first is meant; the outermost is looked for behind the hunk before.
             let first = *lines.iter().find(|line| **line >= cursor).or(lines.first()).ok_or(anchor.as_str())?;
             is_only &= lines.len() == 1 || at.is_some();
@@ -272,6 +299,9 @@ impl<'a> Text<'a> {
                             (true, false) => b"\n",
                             (false, _) => near,
                         };
+                        // The file's mark is there already.
+                        let is_first = out.is_empty() && !self.mark.is_empty();
+                        let text = text.strip_prefix('\u{feff}').filter(|_| is_first).unwrap_or(text);
                         let end_is_crlf = end == b"\r\n";
                         let text = if end_is_crlf { bare(text) } else { text.as_bytes() };
                         out.push((new.as_ref().and_then(|new| new.get(number)).map_or_else(|| text.to_vec(), Clone::clone), end));

@@ -14,6 +14,7 @@ use crate::wire::PatchLine;
 
 /// Reads a patch; the error is for the model.
 pub(super) fn parse(patch: &str) -> Result<Vec<FilePatch>, String> {
+    let patch = patch.strip_prefix('\u{feff}').unwrap_or(patch);
     let mut lines: Vec<&str> = patch.split('\n').collect();
     if lines.last() == Some(&"") {
         lines.pop();
