@@ -94,6 +94,32 @@ fn an_answer_about_git_speaks_of_what_git_was_asked_and_of_nothing_else() {
 }
 
 #[test]
+fn a_rule_for_branches_speaks_of_their_names() {
+    let rule = |text: &str| Rule::parse(text).expect("a good rule");
+    let create = |name: &str| GitQuery::Branch(GitBranch::Create { name: name.to_owned() });
+    let delete = |name: &str| GitQuery::Branch(GitBranch::Delete { name: name.to_owned() });
+    for (text, query, denies, allows) in [
+        ("git_branch(main)", delete("main"), true, true),
+        ("git_branch(main)", create("main"), true, true),
+        ("git_branch(main)", delete("maintenance"), false, false),
+        ("git_branch(release/*)", delete("release/1.0"), true, true),
+        ("git_branch(release/**)", create("release/1/2"), true, true),
+        ("git_branch(/^(main|release[/].*)$/)", delete("release/1.0"), true, true),
+        ("git_branch(main)", delete("@{-1}"), true, false),
+        ("git_branch(main)", GitQuery::Branch(GitBranch::List), false, false),
+        ("git_branch", delete("x"), true, true),
+    ] {
+        // Whichever repository it is in.
+        for path in [".", "sub"] {
+            let action = git(query.clone(), path);
+            assert_eq!(rule(text).may_match(&action, None), denies, "{text} {query:?} {path}");
+            assert_eq!(rule(text).matches(&action, None), allows, "{text} {query:?} {path}");
+        }
+    }
+    assert!(!rule("git_branch(sub)").may_match(&git(create("x"), "sub"), None), "a repository is no branch");
+}
+
+#[test]
 fn an_answer_about_lines_speaks_of_what_happens_to_them() {
     let write = |append: bool| {
         Action::Box(Call::WriteFile(WriteFile { path: "a".into(), content: String::new(), append, protected: false, known: None }))

@@ -60,6 +60,12 @@ impl PathPattern {
         })
     }
 
+    /// Returns whether a branch's name fits. One that git looks up (`@{-1}`, the branch before) may be of any, so that it fits only in doubt.
+    pub(super) fn is_of_branch(&self, name: &str, in_doubt: bool) -> bool {
+        let is_other = name.contains("@{") || name == "-";
+        if is_other { in_doubt } else { self.matches(&BytesPath::from_text(name), in_doubt) }
+    }
+
     /// Returns whether a call lists a folder, takes it as a whole, or looks through it, and the pattern has matches in there, as far as its
     /// letters tell: `secret/**` also speaks of the folder `secret`.
     pub(super) fn is_in(&self, action: &Action) -> bool {

@@ -14,7 +14,9 @@ use super::paths::paths;
 use super::pattern::PathPattern;
 use super::pattern::regex;
 use super::tool::BACKGROUND;
+use super::tool::BRANCH;
 use super::tool::HOOK;
+use super::tool::branch;
 use super::tool::tool;
 use super::version::same_program;
 use super::version::shorter;
@@ -37,7 +39,7 @@ const PATHLESS: [&str; 9] =
 /// A person's standing answer: `TOOL` or `TOOL(PATTERN)`.
 ///
 /// For file tools the pattern is a glob over the path (`write_file(src/**)`), or a regular expression over it between slashes
-/// (`write_file(/^src/.*[.]rs$/)`). For `bash` it is a whole command to the letter, a pattern with
+/// (`write_file(/^src/.*[.]rs$/)`); for `git_branch` it is one over the name of the branch. For `bash` it is a whole command to the letter, a pattern with
 /// `*` over the words of each command that the text starts (`bash(git log *)`), or a regular expression over them (`bash(/^cargo (test|check)/)`).
 #[derive(Clone, Debug)]
 pub struct Rule {
@@ -121,6 +123,9 @@ impl Rule {
             return false;
         }
         match (&self.pattern, reading) {
+            (Some(Pattern::Path(pattern)), _) if self.tool == BRANCH => {
+                branch(action).is_some_and(|name| pattern.is_of_branch(name, false))
+            }
             (Some(Pattern::Path(pattern)), _) => {
                 let paths = paths(action);
                 // What is allowed must be allowed for each path.
@@ -142,6 +147,7 @@ impl Rule {
         }
         match (&self.pattern, reading) {
             (None, _) => true,
+            (Some(Pattern::Path(pattern)), _) if self.tool == BRANCH => branch(action).is_some_and(|name| pattern.is_of_branch(name, true)),
             // One path that is denied denies the call, and so does one that a folder takes along.
             (Some(Pattern::Path(pattern)), _) => paths(action).iter().any(|path| pattern.matches(path, true)) || pattern.is_in(action),
             (Some(_), Some(reading)) => self.names(reading) || !reading.script.is_known() || self.may_start(&reading.script),

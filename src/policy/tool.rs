@@ -3,6 +3,7 @@
 use super::Action;
 use super::HostCall;
 use crate::wire::Call;
+use crate::wire::GitBranch;
 use crate::wire::GitQuery;
 use crate::wire::Processes;
 
@@ -11,6 +12,20 @@ pub const HOOK: &str = "hook";
 
 /// The tool that starts commands in the background.
 pub const BACKGROUND: &str = "start_background_process";
+
+/// The tool whose rules are about branches, by their names.
+pub(super) const BRANCH: &str = "git_branch";
+
+/// Returns the branch that an action makes or deletes.
+pub(super) fn branch(action: &Action) -> Option<&str> {
+    match action {
+        Action::Box(Call::Git(git)) => match &git.query {
+            GitQuery::Branch(GitBranch::Create { name } | GitBranch::Delete { name }) => Some(name),
+            _ => None,
+        },
+        _ => None,
+    }
+}
 
 /// Returns the name of the tool that makes an action.
 pub(super) fn tool(action: &Action) -> &'static str {
@@ -36,7 +51,7 @@ fn of(call: &Call) -> &'static str {
             GitQuery::Diff { .. } => "git_diff",
             GitQuery::Log { .. } => "git_log",
             GitQuery::Commit { .. } => "git_commit",
-            GitQuery::Branch(_) => "git_branch",
+            GitQuery::Branch(_) => BRANCH,
             GitQuery::Checkout { .. } => "git_checkout",
             GitQuery::Stash(_) => "git_stash",
         },
