@@ -11,6 +11,7 @@ mod catalogue;
 mod class;
 mod covered;
 mod dispatch;
+mod doubled;
 mod each;
 mod early;
 mod foreign;

@@ -4,6 +4,7 @@
 use serde_json::Map;
 use serde_json::Value;
 
+use super::doubled;
 use super::tool::Tool;
 use crate::llm::text;
 
@@ -13,8 +14,9 @@ const WRAPPERS: [&str; 6] = ["arguments", "parameters", "params", "args", "input
 /// Reads the arguments of a tool; returns the words for the model where they are no JSON object.
 pub(super) fn read(tool: &Tool, given: &str, notes: &mut Vec<String>) -> Result<Map<String, Value>, String> {
     let given = if given.trim().is_empty() { "{}" } else { given };
-    let value = match serde_json::from_str::<Value>(given) {
-        Ok(value) => value,
+    let value = match doubled::read(given) {
+        Ok((_, Some(key))) => return Err(format!("say `{key}` twice, with different values. Send it once")),
+        Ok((value, None)) => value,
         Err(_) if given.len() >= text::CUT => {
             return Err(
                 "are longer than the 1 MiB that one call may have, and were cut there: do it in parts, as write_file does with append"

@@ -24,6 +24,9 @@ fn what_the_model_gets_wrong_is_named_with_a_remedy() {
     let long = format!(r#"{{"path": "a", "content": "{}"#, "x".repeat(1 << 20));
     wrong("write_file", &long[..1 << 20], &["longer than the 1 MiB", "in parts"]);
     wrong("read_file", "[1]", &["must be a JSON object"]);
+    wrong("write_file", r#"{"path": "a", "content": "x", "path": "b"}"#, &["`path` twice", "different values", "Send it once"]);
+    wrong("multi_edit", r#"{"edits": [{"path": "a", "old_string": "x", "new_string": "y", "path": "b"}]}"#, &["`path` twice"]);
+    assert!(catalogue().parse("read_file", r#"{"path": "a", "path": "a"}"#).is_ok(), "both say the same");
     wrong("read_file", "{}", &["`path`"]);
     wrong("bash", "{}", &["`command` is missing"]);
     wrong("bash", r#"{"command": {"a": 5}}"#, &["`command`", "string"]);
