@@ -4,6 +4,7 @@ use podbay::event::Answer;
 use podbay::event::Answered;
 use podbay::event::Asked;
 use podbay::tools::Asker;
+use podbay::tools::KeptLines;
 use podbay::tools::Later;
 use podbay::tools::Services;
 
@@ -14,7 +15,7 @@ impl Services for Alone {
         None
     }
 
-    fn read_artifact(&self, id: &str, _offset: u64, _limit: u64) -> Result<(String, Option<u64>), String> {
+    fn read_artifact(&self, id: &str, _offset: u64, _limit: u64) -> Result<KeptLines, String> {
         Err(format!("there is no artifact `{id}`"))
     }
 }

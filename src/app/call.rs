@@ -20,6 +20,7 @@ use crate::sandbox::Lock;
 use crate::sandbox::Sandbox;
 use crate::sandbox::Spec;
 use crate::tools::Catalogue;
+use crate::tools::KeptLines;
 use crate::tools::Later;
 use crate::tools::OnChunk;
 use crate::tools::Pipeline;
@@ -149,7 +150,7 @@ impl Services for NoServices {
         None
     }
 
-    fn read_artifact(&self, id: &str, _offset: u64, _limit: u64) -> Result<(String, Option<u64>), String> {
+    fn read_artifact(&self, id: &str, _offset: u64, _limit: u64) -> Result<KeptLines, String> {
         Err(format!("artifact {id} belongs to a session; a single call has none"))
     }
 

@@ -7,6 +7,7 @@ use crate::event::Kind;
 use crate::event::Sink;
 use crate::policy::Exact;
 use crate::session::Artifacts;
+use crate::tools::KeptLines;
 use crate::tools::Later;
 use crate::tools::OnChunk;
 use crate::tools::Services;
@@ -41,9 +42,9 @@ impl Services for HostServices {
         }
     }
 
-    fn read_artifact(&self, id: &str, offset: u64, limit: u64) -> Result<(String, Option<u64>), String> {
+    fn read_artifact(&self, id: &str, offset: u64, limit: u64) -> Result<KeptLines, String> {
         let page = self.artifacts.page(id, offset, limit).map_err(|error| error.to_string())?;
-        Ok((page.text, page.next))
+        Ok(KeptLines { text: page.text, next: page.next, bytes: page.bytes })
     }
 
     fn run_hook<'a>(&'a self, hook: wire::Hook, on_chunk: OnChunk<'a>, cancel: &'a CancellationToken) -> Later<'a, Output> {

@@ -47,6 +47,8 @@ pub struct Page {
     pub next: Option<u64>,
     /// Whether a line was too long to show whole.
     pub cut: bool,
+    /// All of the artifact, in bytes.
+    pub bytes: u64,
 }
 
 impl Artifacts {
@@ -97,8 +99,12 @@ impl Artifacts {
 
     /// Returns up to `limit` lines from line `first` on, counted from 1.
     pub fn page(&self, id: &str, first: u64, limit: u64) -> Result<Page, Error> {
-        let reader = BufReader::new(self.open(id)?);
-        page(reader, first.max(1), limit).map_err(Error::io("read", self.folder.join(id)))
+        let file = self.open(id)?;
+        let read = || -> io::Result<Page> {
+            let bytes = file.metadata()?.len();
+            Ok(Page { bytes, ..page(BufReader::new(&file), first.max(1), limit)? })
+        };
+        read().map_err(Error::io("read", self.folder.join(id)))
     }
 
     fn make_room(&self, size: u64) -> Result<Vec<String>, Error> {
@@ -148,7 +154,7 @@ fn clean(call: &str) -> String {
 }
 
 fn page(mut reader: impl BufRead, first: u64, limit: u64) -> io::Result<Page> {
-    let mut page = Page { text: String::new(), first, n_lines: 0, next: None, cut: false };
+    let mut page = Page { text: String::new(), first, n_lines: 0, next: None, cut: false, bytes: 0 };
     for _ in 1..first {
         if reader.skip_until(b'\n')? == 0 {
             return Ok(page);

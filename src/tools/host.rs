@@ -6,6 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Asker;
 use super::Catalogue;
+use super::KeptLines;
 use super::Services;
 use super::dispatch::Told;
 use super::render::Rendered;
@@ -17,6 +18,7 @@ use crate::wire::FileText;
 use crate::wire::Output;
 use crate::wire::Read;
 use crate::wire::message::Stream;
+use crate::wire::n_bytes;
 
 /// What the model reads where nobody answers.
 const NOBODY: &str =
@@ -68,11 +70,15 @@ impl Host<'_> {
     fn read_artifact(&self, id: &str, offset: u64, limit: u64) -> Output {
         let path = format!("artifact:{id}");
         match self.services.read_artifact(id, offset, limit) {
-            Ok((text, next)) => {
+            Ok(KeptLines { text, bytes, .. }) if text.is_empty() && bytes > 0 => {
+                let problem = format!("line {offset} is behind the end; the {} that were kept have fewer lines", n_bytes(bytes));
+                Output::Fault(Fault::Invalid { field: "offset".to_owned(), problem })
+            }
+            Ok(KeptLines { text, next, bytes }) => {
                 let n_lines = text.lines().count() as u64;
                 let file = FileText {
                     path: path.as_str().into(),
-                    bytes: text.len() as u64,
+                    bytes,
                     first_line: offset,
                     n_lines,
                     total_lines: None,

@@ -80,8 +80,8 @@ pub trait Services: Send + Sync {
     /// Keeps a result that is too long to show whole; returns the id by which it is read, or `None` if it cannot be kept.
     fn store_artifact(&self, call: &str, bytes: &[u8]) -> Option<String>;
 
-    /// Returns lines of what was kept, counted from 1, and the line to go on from, if there is more.
-    fn read_artifact(&self, id: &str, offset: u64, limit: u64) -> Result<(String, Option<u64>), String>;
+    /// Returns lines of what was kept, counted from 1.
+    fn read_artifact(&self, id: &str, offset: u64, limit: u64) -> Result<KeptLines, String>;
 
     /// Runs a command of the person's settings on their machine, in the project's folder; its output goes to `on_chunk`. Whoever has no
     /// machine to offer runs none.
@@ -105,6 +105,16 @@ pub trait Services: Send + Sync {
     fn forget_answer(&self, exact: &Exact) -> Result<(), String> {
         Err(format!("no answer is kept here, and so none can be taken back: {}", exact.words()))
     }
+}
+
+/// Some lines of a result that was kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptLines {
+    pub text: String,
+    /// The line to go on from, if there is more.
+    pub next: Option<u64>,
+    /// All that was kept, in bytes.
+    pub bytes: u64,
 }
 
 /// Asks a person about one call. Nobody there, an ended input or a withdrawn question is a no.

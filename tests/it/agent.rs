@@ -982,6 +982,7 @@ async fn long_output_is_kept_and_read_back_in_pages() {
     desk.work("count again").await;
     let results = desk.results(4);
     assert!(results[1].starts_with("10000\t10000\n10001\t10001\n") && results[1].contains("offset 10002"), "{}", results[1]);
+    assert!(results[1].contains("lines 10000-10001 of a file of 108894 bytes"), "all that was kept: {}", results[1]);
     assert!(results[2].contains("nonsense") && results[3].contains("letters, digits"), "{results:?}");
     assert_eq!(desk.reached(), ["bash"], "artifacts are the host's");
 }

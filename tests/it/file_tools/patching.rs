@@ -17,6 +17,7 @@ use podbay::tools;
 use podbay::tools::Asker;
 use podbay::tools::Catalogue;
 use podbay::tools::Finished;
+use podbay::tools::KeptLines;
 use podbay::tools::Later;
 use podbay::tools::OnChunk;
 use podbay::tools::Options;
@@ -151,7 +152,7 @@ impl Services for Nobody {
         None
     }
 
-    fn read_artifact(&self, id: &str, _offset: u64, _limit: u64) -> Result<(String, Option<u64>), String> {
+    fn read_artifact(&self, id: &str, _offset: u64, _limit: u64) -> Result<KeptLines, String> {
         Err(format!("{id} is not kept"))
     }
 }

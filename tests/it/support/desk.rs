@@ -34,6 +34,7 @@ use podbay::session::State;
 use podbay::tools;
 use podbay::tools::Asker;
 use podbay::tools::Catalogue;
+use podbay::tools::KeptLines;
 use podbay::tools::Later;
 use podbay::tools::OnChunk;
 use podbay::tools::Pipeline;
@@ -237,8 +238,9 @@ impl Services for Kept {
         self.0.store(call, bytes).ok().map(|stored| stored.id)
     }
 
-    fn read_artifact(&self, id: &str, offset: u64, limit: u64) -> Result<(String, Option<u64>), String> {
-        self.0.page(id, offset, limit).map(|page| (page.text, page.next)).map_err(|error| error.to_string())
+    fn read_artifact(&self, id: &str, offset: u64, limit: u64) -> Result<KeptLines, String> {
+        let page = self.0.page(id, offset, limit).map_err(|error| error.to_string())?;
+        Ok(KeptLines { text: page.text, next: page.next, bytes: page.bytes })
     }
 }
 

@@ -28,6 +28,7 @@ use podbay::tools;
 use podbay::tools::Asker;
 use podbay::tools::Catalogue;
 use podbay::tools::Finished;
+use podbay::tools::KeptLines;
 use podbay::tools::Later;
 use podbay::tools::Pipeline;
 use podbay::tools::Services;
@@ -160,7 +161,7 @@ impl Services for Nothing {
         None
     }
 
-    fn read_artifact(&self, id: &str, _offset: u64, _limit: u64) -> Result<(String, Option<u64>), String> {
+    fn read_artifact(&self, id: &str, _offset: u64, _limit: u64) -> Result<KeptLines, String> {
         Err(format!("{id} is not kept"))
     }
 }
