@@ -394,7 +394,8 @@ fn names_like(folder: OwnedFd, parent: &[u8], name: &[u8]) -> (Vec<BytesPath>, V
     let mut all: Vec<Vec<u8>> = Vec::new();
     for entry in folder.into_iter().take(MAX_NAMES).flatten() {
         let candidate = entry.file_name().to_bytes();
-        if candidate != b"." && candidate != b".." {
+        // One that is there all the same, to others than this call, is no other name.
+        if candidate != b"." && candidate != b".." && candidate != name {
             similar.offer(candidate);
             if !candidate.starts_with(b".") {
                 all.push(candidate.to_vec());

@@ -144,6 +144,9 @@ impl Patching<'_> {
         let taken = self.all.open(self.workspace, self.seen, path, self.protected, Parents::MustExist, must_be_text)?;
         match self.all.text(taken.at) {
             Some(text) => Ok((taken, text.clone())),
+            None if self.all.was_there(taken.at) => {
+                Err(refused(path, "is deleted or moved away earlier in the patch; change it in front of that"))
+            }
             None => Err(self.workspace.root.fault(path, Errno::ENOENT)),
         }
     }

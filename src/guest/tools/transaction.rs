@@ -126,6 +126,11 @@ impl Transaction {
         self.files[at].now = text;
     }
 
+    /// Returns whether a file was there before.
+    pub(super) fn was_there(&self, at: usize) -> bool {
+        self.files[at].before.is_some()
+    }
+
     /// Gives a new file the permissions of another.
     pub(super) fn take_mode(&mut self, at: usize, from: usize) {
         self.files[at].mode = self.files[from].before.as_ref().map(|(_, stat)| stat.st_mode & 0o777);
