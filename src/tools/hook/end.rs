@@ -11,6 +11,9 @@ use crate::wire::Output;
 /// Most characters of what a hook said that go into a reason or an event.
 const SAID: usize = 2000;
 
+/// Most characters of a hook's command by which it is named.
+const NAMED: usize = 200;
+
 /// What became of one hook.
 #[derive(Debug)]
 pub(super) struct Ran {
@@ -67,7 +70,10 @@ impl Ran {
     }
 
     /// Judges its end, by itself where `may_block` says that it is asked and not only told.
-    pub(super) fn meaning(&self, options: &HookOptions, may_block: bool) -> Meaning {
+    ///
+    /// What is not in its own words names it, by the command that it is.
+    pub(super) fn meaning(&self, run: &str, options: &HookOptions, may_block: bool) -> Meaning {
+        let says_itself = matches!(self.end, Ended::Exited(_)) && !self.said().is_empty();
         let (blocks, why) = match &self.end {
             Ended::Exited(0) => return Meaning::Pass,
             Ended::Cancelled => return Meaning::Cancelled,
@@ -80,7 +86,11 @@ impl Ran {
             Ended::Killed(why) => (options.block_on == BlockOn::Nonzero, why.clone()),
             Ended::NotRun(why) => (options.block_on == BlockOn::Nonzero, format!("it could not be run: {why}")),
         };
-        if blocks && may_block { Meaning::Block(why) } else { Meaning::Fail(why) }
+        match (blocks && may_block, says_itself) {
+            (true, true) => Meaning::Block(why),
+            (true, false) => Meaning::Block(format!("`{}`: {why}", run.chars().take(NAMED).collect::<String>())),
+            (false, _) => Meaning::Fail(why),
+        }
     }
 }
 
@@ -93,7 +103,7 @@ mod tests {
         let ran = Ran { end, stdout: b"out\n".to_vec(), stderr: Vec::new() };
         for (block_on, expected) in [(BlockOn::Nonzero, nonzero), (BlockOn::Exit2, exit2)] {
             let options = HookOptions { block_on, ..HookOptions::default() };
-            let word = |may_block| match ran.meaning(&options, may_block) {
+            let word = |may_block| match ran.meaning("check", &options, may_block) {
                 Meaning::Pass => "pass",
                 Meaning::Block(_) => "block",
                 Meaning::Fail(_) => "fail",
@@ -116,7 +126,9 @@ mod tests {
         check(Ended::Cancelled, ["cancelled", "cancelled"]);
         let late = Ran { end: Ended::Late, stdout: Vec::new(), stderr: Vec::new() };
         let passes = HookOptions { on_timeout: OnTimeout::Pass, ..HookOptions::default() };
-        assert_eq!(late.meaning(&passes, true), Meaning::Fail("it did not end in its time".to_owned()));
+        assert_eq!(late.meaning("check", &passes, true), Meaning::Fail("it did not end in its time".to_owned()));
+        let blocked = Meaning::Block("`scripts/check`: it did not end in its time".to_owned());
+        assert_eq!(late.meaning("scripts/check", &HookOptions::default(), true), blocked);
     }
 
     #[test]
@@ -124,8 +136,8 @@ mod tests {
         let ran = |stdout: &[u8], stderr: &[u8]| Ran { end: Ended::Exited(1), stdout: stdout.to_vec(), stderr: stderr.to_vec() };
         assert_eq!(ran(b"out", b" err\n").said(), "err");
         assert_eq!(ran(b"out\n", b" \n").said(), "out");
-        let silent = ran(b"", b"").meaning(&HookOptions::default(), true);
-        assert_eq!(silent, Meaning::Block("it ended with exit code 1 and said nothing".to_owned()));
+        let silent = ran(b"", b"").meaning("check", &HookOptions::default(), true);
+        assert_eq!(silent, Meaning::Block("`check`: it ended with exit code 1 and said nothing".to_owned()));
         assert_eq!(ran(&vec![b'x'; 9000], b"").said().len(), SAID);
     }
 }

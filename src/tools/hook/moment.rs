@@ -133,7 +133,7 @@ impl Pipeline {
                 let begun = Instant::now();
                 match hands.run(ready, &end).await {
                     Ok(ran) => {
-                        let meaning = ran.meaning(&options, false);
+                        let meaning = ran.meaning(&run, &options, false);
                         hands.record(Moment::PostToolUse, call, &run, &meaning, &ran.said(), begun.elapsed());
                     }
                     // The next call hears of it in its own words.
@@ -181,7 +181,7 @@ impl Pipeline {
                 Ok(ready) => self.hands().run(ready, cancel).await.map_err(|error| Held::Sandbox(PipelineError::Sandbox(error)))?,
                 Err(reason) => Ran { end: Ended::NotRun(reason), stdout: Vec::new(), stderr: Vec::new() },
             };
-            let meaning = ran.meaning(&self.hooks.options, may_block);
+            let meaning = ran.meaning(&hook.run, &self.hooks.options, may_block);
             self.hands().record(told.event, told.call.map(ToOwned::to_owned), &hook.run, &meaning, &ran.said(), begun.elapsed());
             match meaning {
                 Meaning::Pass => words.push_str(short(&String::from_utf8_lossy(&ran.stdout))),
