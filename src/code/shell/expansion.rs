@@ -14,6 +14,9 @@ const FOLLOWED_MAX: usize = 64;
 /// Longest value of which a part is cut off.
 const CHANGED_MAX: usize = 256;
 
+/// Commands that write nothing.
+const SILENT: [&str; 12] = [":", "true", "false", "cd", "exit", "return", "shift", "sleep", "test", "touch", "unset", "wait"];
+
 /// How many operators were followed so far.
 #[derive(Default)]
 pub(super) struct Followed(Cell<usize>);
@@ -21,8 +24,73 @@ pub(super) struct Followed(Cell<usize>);
 /// Returns a text with the values in it that are known; `None` where there is none.
 pub(super) fn replaced(values: &HashMap<String, String>, followed: &Followed, text: &str) -> Option<String> {
     let made = put_in(values, followed, text, 0);
-    let made = made.as_deref().and_then(said).or(made);
-    made.or_else(|| said(text))
+    let made = made.as_deref().and_then(said).or(made).or_else(|| said(text));
+    made.as_deref().and_then(without_silent).or(made).or_else(|| without_silent(text))
+}
+
+/// Returns what is written of a program's name around what expands in it: `gi$(:)t`, `$BIN/rm`.
+pub(super) fn bare(text: &str) -> Option<String> {
+    let bare = without(text, |_| true)?;
+    (bare.contains(char::is_alphanumeric) && !bare.starts_with(['-', '='])).then_some(bare)
+}
+
+/// Returns a text without the substitutions that say nothing: `` `:` ``, `$(true)`.
+fn without_silent(text: &str) -> Option<String> {
+    let is_silent = |expansion: &str| {
+        let inside = expansion.strip_prefix("$(").and_then(|rest| rest.strip_suffix(')'));
+        let inside = inside.or_else(|| expansion.strip_prefix('`').and_then(|rest| rest.strip_suffix('`')));
+        inside.is_some_and(|inside| {
+            let mut words = inside.split_whitespace();
+            let is_one = !inside.contains(['|', '&', ';', '<', '>', '(', '$', '`', '\n']);
+            is_one && words.next().is_none_or(|first| SILENT.contains(&first) || first.starts_with('#'))
+        })
+    };
+    without(text, is_silent)
+}
+
+/// Returns a text without those of its expansions that are meant; `None` where it has none.
+fn without(text: &str, is_meant: impl Fn(&str) -> bool) -> Option<String> {
+    let (mut made, mut rest, mut is_new) = (String::new(), text, false);
+    while let Some(at) = rest.find(['$', '`']) {
+        made.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let end = expansion_end(rest);
+        let expansion = &rest[..end];
+        if end > 1 && is_meant(expansion) {
+            is_new = true;
+        } else {
+            made.push_str(expansion);
+        }
+        rest = &rest[end..];
+    }
+    made.push_str(rest);
+    is_new.then_some(made)
+}
+
+/// Returns where the expansion ends that a text begins with.
+fn expansion_end(text: &str) -> usize {
+    let behind = &text[1..];
+    if text.starts_with('`') {
+        return behind.find('`').map_or(text.len(), |end| end + 2);
+    }
+    match behind.chars().next() {
+        Some('{') => closing(&behind[1..]).map_or(text.len(), |end| end + 3),
+        Some('(') => {
+            let mut depth = 0_usize;
+            let end = behind.char_indices().find(|(_, sign)| {
+                depth = match sign {
+                    '(' => depth + 1,
+                    ')' => depth - 1,
+                    _ => depth,
+                };
+                depth == 0
+            });
+            end.map_or(text.len(), |(end, _)| end + 2)
+        }
+        Some('@' | '*' | '#' | '?' | '$' | '!' | '-') => 2,
+        Some(sign) if sign.is_ascii_digit() => 2,
+        _ => 1 + name_end(behind),
+    }
 }
 
 fn put_in(values: &HashMap<String, String>, followed: &Followed, text: &str, depth: usize) -> Option<String> {
@@ -199,6 +267,29 @@ fn folder(inside: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_says_nothing_goes_and_a_name_is_left() {
+        for (text, made) in
+            [("gi`:`t", "git"), ("gi$(true)t", "git"), ("--ha$( )rd", "--hard"), ("a$(ls)$(:)b", "a$(ls)b"), ("`# x`a", "a")]
+        {
+            assert_eq!(replaced(&HashMap::new(), &Followed::default(), text).as_deref(), Some(made), "{text}");
+        }
+        for (text, name) in [
+            ("gi$(cat x)t", Some("git")),
+            ("g${x:-(}it", Some("git")),
+            ("g$1i$@t", Some("git")),
+            ("$BIN/rm", Some("/rm")),
+            ("r`a`m$(b (c))", Some("rm")),
+            ("$X", None),
+            ("$(which rm)", None),
+            ("$A-1", None),
+            ("git", None),
+            ("r$", None),
+        ] {
+            assert_eq!(bare(text).as_deref(), name, "{text}");
+        }
+    }
 
     #[test]
     fn an_expansion_becomes_what_the_shell_makes_of_it() {

@@ -163,10 +163,16 @@ impl Values {
             let is_whole = word.quoted || kind(&text) == WordKind::Unknown;
             if is_whole { vec![one(&text)] } else { text.split_whitespace().map(one).collect() }
         };
-        let words: Vec<Word> = command.words.iter().flat_map(&mut put).collect();
+        let mut words: Vec<Word> = command.words.iter().flat_map(&mut put).collect();
         let mut redirections = command.redirections.clone();
         for redirection in &mut redirections {
             redirection.target = redirection.target.take().and_then(|target| put(&target).into_iter().next());
+        }
+        // What expands within a program's name may be nothing.
+        let unknown = words.first_mut().filter(|word| word.kind == WordKind::Unknown);
+        if let Some((word, bare)) = unknown.and_then(|word| expansion::bare(&word.text).map(|bare| (word, bare))) {
+            is_new = true;
+            *word = Word { text: bare, kind: WordKind::Known, plain: false, quoted: word.quoted };
         }
         *left = left.checked_sub(length)?;
         is_new.then(|| Command { words, redirections, again: command.name().is_some(), ..command.clone() })
