@@ -110,11 +110,11 @@ fn judged(script: &Script, text: &str, working_directory: Option<&str>) -> (Vec<
     let mut needs: Vec<_> = script.commands.iter().zip(&grounds).map(|(command, ground)| needs(command, ground, &whole)).collect();
     through_functions(script, &whole, &mut needs);
     let through = protected::values(script);
-    for (command, needs) in
-        script.commands.iter().zip(&mut needs).filter(|(command, _)| !through.is_empty() && protected::may_open(command))
-    {
-        let targets = command.redirections.iter().filter_map(|redirection| redirection.target.as_ref());
-        let opens = command.words.iter().chain(targets).any(|word| word.known().is_none());
+    for (command, needs) in script.commands.iter().zip(&mut needs).filter(|_| !through.is_empty()) {
+        let may_open = protected::may_open(command);
+        let targets = command.redirections.iter().filter(|redirection| may_open || redirection.writes());
+        let targets = targets.filter_map(|redirection| redirection.target.as_ref());
+        let opens = command.words.iter().filter(|_| may_open).chain(targets).any(|word| word.known().is_none());
         needs.extend(through.iter().filter(|_| opens).map(|name| Capability::ProtectedName { name: name.clone() }));
     }
     for (at, name) in protected::among_hidden(script) {

@@ -45,6 +45,10 @@ pub(super) fn names(command: &Command, ground: &Ground, only_reads: bool) -> BTr
     let mut names = BTreeSet::new();
     for redirection in &command.redirections {
         let Some(target) = &redirection.target else { continue };
+        // A pattern that fits one name alone stands for that.
+        if target.kind == WordKind::Pattern && (redirection.writes() || redirection.reads()) {
+            tried(target, &mut names);
+        }
         if redirection.writes() {
             look(&target.text, Kept::All, &mut names);
         } else if redirection.reads() {
