@@ -54,6 +54,8 @@ pub struct Command {
     pub piped: bool,
     /// What its input holds besides, as far as that stands in the text.
     pub given: Option<String>,
+    /// What stands in files that the text itself wrote, and which it takes for programs or rules.
+    pub runs: Vec<String>,
     /// Its input is paths that begin with a place which is named: none of them can be taken for an option.
     pub takes_paths: bool,
     /// Its input is names of git's branches, one a line: none has a blank in it or can be taken for an option.

@@ -11,6 +11,7 @@
 
 mod command;
 mod expansion;
+mod files;
 mod gap;
 mod heredoc;
 mod numbers;
@@ -18,6 +19,7 @@ mod parse;
 mod pieces;
 mod plain;
 mod read;
+mod runs;
 mod said;
 mod unwrap;
 mod values;

@@ -9,10 +9,14 @@ use super::Redirection;
 use super::Script;
 use super::Value;
 use super::Word;
+use super::files::Files;
+use super::files::How;
+use super::files::Ran;
 use super::numbers;
 use super::numbers::Computed;
 use super::parse;
 use super::pieces;
+use super::runs;
 use super::said;
 use super::unwrap;
 use super::unwrap::Inner;
@@ -34,8 +38,11 @@ const TOTAL_MAX: usize = 4 * LENGTH_MAX;
 const HANDED_MAX: usize = 100_000;
 /// Calls of functions, and files of the text's own, that are read where they stand, in all.
 const CALLS_MAX: usize = 32;
-/// The longest function, or file, that is read once more where it is called.
+/// The longest function that is read once more where it is called.
 const CALLED_MAX: usize = 8 << 10;
+/// Why a file of its own is in doubt.
+const TOO_MUCH: &str = "too much is run that the text writes itself";
+const UNREAD: &str = "what the text writes into it cannot be read, and it is run";
 /// What a doubt shows of the text.
 pub(super) const SHOWN: usize = 60;
 
@@ -46,6 +53,9 @@ pub(super) const SHOWN: usize = 60;
 pub fn read(text: &str) -> Script {
     let mut reader = Reader { left: TOTAL_MAX, handed: HANDED_MAX, calls: CALLS_MAX, ..Reader::default() };
     reader.text(text, 0, 0);
+    if let Some(file) = reader.files.written_behind().map(ToOwned::to_owned) {
+        reader.doubt(&file, "it may be run once more when the text has written it");
+    }
     reader.names();
     reader.numbers();
     reader.script
@@ -81,10 +91,12 @@ struct Reader {
     /// What functions do, by their names.
     bodies: HashMap<String, String>,
     /// Files that the text writes, and what it writes into them.
-    files: HashMap<String, String>,
+    files: Files,
     /// How many calls, and files that are run, may still be read; and those that are just being read.
     calls: usize,
     calling: Vec<String>,
+    /// What stands in front of the command that is read.
+    piping: Option<Command>,
     /// What is read is made of the pieces of another text.
     is_in_pieces: bool,
 }
@@ -135,6 +147,8 @@ impl Reader {
         let mut starts = Vec::with_capacity(found.commands.len() + 1);
         let mut guarding = Vec::new();
         let (mut before, mut around): (Option<Command>, Option<String>) = (None, None);
+        // The one before with the values of variables in their places.
+        let mut piping: Option<Command> = None;
         // What is behind the last command of a pipe belongs to all of it in the tree.
         let redirects =
             found.commands.iter().any(|command| command.words.is_empty() && command.redirections.iter().any(Redirection::reads));
@@ -152,9 +166,12 @@ impl Reader {
                 around.clone_from(&command.given);
             }
             self.script.values.extend(values::read_lines(&command));
-            before = Some(command.clone());
             let again = self.values.put_in(&command, &mut self.left);
             self.values.note(&command);
+            let known = again.as_ref().unwrap_or(&command);
+            self.files.note(known, piping.as_ref());
+            self.piping = std::mem::replace(&mut piping, written::passes_on(known).then(|| known.clone()));
+            before = Some(command.clone());
             let is_in_function = found.functions.iter().any(|function| function.body.contains(&(starts.len() - 1)));
             let called = (!is_in_function).then(|| again.as_ref().unwrap_or(&command).clone());
             for command in [Some(command), again].into_iter().flatten() {
@@ -192,48 +209,76 @@ impl Reader {
         }
     }
 
-    /// Reads what a function does, or what stands in a file that the text wrote, where it is called: with the words that it is given.
+    /// Reads what a function does where it is called, with the words that it is given.
     fn call(&mut self, command: &Command, depth: usize) {
-        let called = written::run(command).and_then(|(file, words)| Some((file.to_owned(), self.files.get(file)?.clone(), words)));
-        let is_file = called.is_some();
-        let function = || {
-            let name = command.program()?.known()?;
-            // Without a variable in it, it does what it does where it stands.
-            let body = self.bodies.get(name).filter(|body| body.contains('$'))?;
-            Some((name.to_owned(), body.clone(), command.words.as_slice()))
-        };
-        let called = called.or_else(function);
-        if let Some((file, text)) = written::file(command) {
-            let held = self.files.entry(file).or_default();
-            *held = if text.1 && held.len() <= CALLED_MAX { format!("{held}{}", text.0) } else { text.0 };
-        }
-        let rules = written::rules(command).and_then(|file| self.files.get(file)).filter(|_| self.calls > 0);
-        if let Some(recipes) = rules.map(|rules| starters::recipes(rules)) {
-            self.calls -= 1;
-            for recipe in recipes {
-                self.text(&recipe, depth + 1, command.shell);
-            }
-        }
-        let Some((name, text, words)) = called else { return };
-        // One that calls itself does nothing new.
-        if self.calls == 0 || depth >= DEPTH_MAX || text.len() > self.left.min(CALLED_MAX) || self.calling.contains(&name) {
+        let Some(name) = command.program().and_then(Word::known) else { return };
+        // Without a variable in it, it does what it does where it stands.
+        let Some(text) = self.bodies.get(name).filter(|body| body.contains('$')).cloned() else { return };
+        if depth >= DEPTH_MAX || !self.may_call(name, &text) {
             return;
         }
-        self.calls -= 1;
-        self.calling.push(name);
-        let kept = self.values.call(words);
-        match command.name() {
-            Some("source" | ".") => self.text_within(&text, depth + 1, command.shell, false),
-            _ if is_file => {
-                let shell = self.shell_within(command.shell);
-                self.text_within(&text, depth + 1, shell, true);
+        let kept = self.begin_call(name, &command.words);
+        let start = self.script.commands.len();
+        self.text(&text, depth + 1, command.shell);
+        self.script.commands[start..].iter_mut().for_each(|command| command.is_certain = false);
+        self.end_call(kept);
+    }
+
+    /// Reads what stands in a file that the text wrote, where a shell runs it.
+    fn run(&mut self, ran: Ran, around: usize, depth: usize) {
+        let Ran { file, held, words, how } = ran;
+        for text in held.texts().filter(|text| how != How::ByItsName || runs::is_for_shell(text)) {
+            // One that runs itself does nothing new.
+            if self.calling.contains(&file) {
+                return;
             }
-            _ => {
-                let start = self.script.commands.len();
-                self.text(&text, depth + 1, command.shell);
-                self.script.commands[start..].iter_mut().for_each(|command| command.is_certain = false);
+            if depth >= DEPTH_MAX || !self.may_call(&file, text) {
+                return self.doubt(&file, TOO_MUCH);
+            }
+            let kept = self.begin_call(&file, &words);
+            let shell = if how == How::Sourced { around } else { self.shell_within(around) };
+            self.text_within(text, depth + 1, shell, how != How::Sourced);
+            self.end_call(kept);
+        }
+        if held.is_unread {
+            self.doubt(&file, UNREAD);
+        }
+    }
+
+    /// Returns what a command is given of the files that the text wrote, and takes for a program or for rules.
+    fn given(&mut self, command: &Command, ran: Option<&Ran>) -> Vec<String> {
+        let mut programs = self.files.programs(command, self.piping.as_ref());
+        // The first line names a program, and the rest may be in the language of that.
+        programs.extend(ran.filter(|ran| ran.how == How::ByItsName).map(|ran| (ran.file.clone(), ran.held.first_lines())));
+        let mut given = Vec::new();
+        for (file, held) in programs {
+            if held.is_unread {
+                self.doubt(&file, UNREAD);
+            }
+            for text in held.texts() {
+                if self.calls == 0 {
+                    self.doubt(&file, TOO_MUCH);
+                    return given;
+                }
+                self.calls -= 1;
+                given.push(text.to_owned());
             }
         }
+        given
+    }
+
+    fn may_call(&self, name: &str, text: &str) -> bool {
+        // One that calls itself does nothing new.
+        self.calls > 0 && text.len() <= self.left.min(CALLED_MAX) && !self.calling.iter().any(|calling| calling == name)
+    }
+
+    fn begin_call(&mut self, name: &str, words: &[Word]) -> Vec<(String, Option<String>)> {
+        self.calls -= 1;
+        self.calling.push(name.to_owned());
+        self.values.call(words)
+    }
+
+    fn end_call(&mut self, kept: Vec<(String, Option<String>)>) {
         self.values.come_back(kept);
         self.calling.pop();
     }
@@ -272,10 +317,22 @@ impl Reader {
                 }
             }
             command.starts_another = unwrapped.nothing_else && (!texts.is_empty() || !inner_commands.is_empty());
+            let ran = self.files.script(&command);
+            command.runs = self.given(&command, ran.as_ref());
+            let recipes = rules_of(&command);
+            if command.is_started {
+                self.files.note_started(&command);
+            }
             // What `eval` reads is read by the same shell.
             let (shell, is_same) = (command.shell, matches!(command.name(), Some("eval" | "trap" | "alias")));
             let set = if texts.is_empty() { Vec::new() } else { self.values.set_for(&command) };
             self.script.commands.push(command);
+            if let Some(ran) = ran {
+                self.run(ran, shell, depth);
+            }
+            for recipe in recipes {
+                self.text(&recipe, depth + 1, shell);
+            }
             for (text, words) in texts {
                 let reader = if is_same { shell } else { self.shell_within(shell) };
                 let kept = words.map(|words| self.values.call(&words));
@@ -350,6 +407,12 @@ impl Reader {
         }
         self.script.doubts.append(&mut found);
     }
+}
+
+/// Returns what the rules of `make` that a command is given have a shell run.
+fn rules_of(command: &Command) -> Vec<String> {
+    let is_make = matches!(command.name(), Some("make" | "gmake"));
+    command.runs.iter().filter(|_| is_make).flat_map(|rules| starters::recipes(rules)).collect()
 }
 
 /// Returns what `let`, or a variable that is declared to hold a number, makes the shell compute: the text, and the variables in it where it

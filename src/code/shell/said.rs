@@ -191,11 +191,6 @@ fn said(command: &Command, takes_names: bool) -> Option<String> {
     }
 }
 
-/// Returns the text that `echo` or `printf` writes.
-pub(super) fn written(command: &Command) -> Option<String> {
-    said(command, false)
-}
-
 /// Returns whether git lists every file that it keeps.
 fn lists_tracked(command: &Command) -> bool {
     let chooses_nothing = |word: &Word| matches!(word.text.as_str(), "-z" | "-c" | "--cached" | "--full-name" | "." | "--" | "*" | ":/");

@@ -1,49 +1,221 @@
-//! Files that a text writes itself, and then runs.
+//! What a command writes into files.
 
 use super::Command;
 use super::Word;
-use super::said;
+use super::WordKind;
 
-/// Shells and commands of theirs that run a file.
-const RUNNING: [&str; 8] = ["bash", "sh", "dash", "ash", "zsh", "ksh", "source", "."];
+/// Programs that copy a file, move it, or give it another name.
+const COPYING: [&str; 5] = ["cp", "install", "ln", "mv", "rsync"];
+/// Programs that may change a file they are given.
+const CHANGING: [&str; 20] = [
+    "awk", "dos2unix", "ed", "ex", "gawk", "gsed", "iconv", "patch", "perl", "ruby", "sed", "shfmt", "sort", "split", "sponge", "tar",
+    "truncate", "unix2dos", "unzip", "vim",
+];
 
-/// Returns the file that a command writes with what it is given or says itself; with whether it adds to what is there.
-pub(super) fn file(command: &Command) -> Option<(String, (String, bool))> {
-    let redirection = command.redirections.iter().rev().find(|redirection| redirection.writes());
-    let arguments = command.arguments();
-    let text = match command.name() {
-        Some("cat") if arguments.is_empty() => command.given.clone()?,
-        Some("tee") => command.given.clone()?,
-        Some("echo" | "printf") => said::written(command)?,
-        _ => return None,
-    };
-    let of_tee = arguments.iter().find(|word| command.name() == Some("tee") && !word.text.starts_with('-'));
-    let (target, adds) = match (of_tee, redirection) {
-        (Some(word), _) => (word.known()?, arguments.iter().any(|word| word.text == "-a")),
-        (None, Some(redirection)) => (redirection.target.as_ref()?.known()?, redirection.operator == ">>"),
-        (None, None) => return None,
-    };
-    Some((plain(target).to_owned(), (text, adds)))
+/// A file that a command writes.
+pub(super) struct Written {
+    pub(super) file: String,
+    /// What it writes; `None` where that cannot be read.
+    pub(super) text: Option<String>,
+    /// It adds that to what is there.
+    pub(super) adds: bool,
 }
 
-/// Returns the file that a command runs, with the words that it is given.
-pub(super) fn run(command: &Command) -> Option<(&str, &[Word])> {
-    let program = command.program()?.known()?;
-    if !RUNNING.contains(&command.name()?) {
-        return program.contains('/').then(|| (plain(program), command.words.as_slice()));
+/// Returns a file by the last part of its name; of a word that is not known, whatever stands there.
+pub(super) fn key(word: &Word) -> String {
+    let text = word.text.trim_end_matches('/');
+    let last = text.rsplit('/').next().unwrap_or(text);
+    match last.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')) {
+        Some(name) => format!("${name}"),
+        None => last.to_owned(),
     }
-    let at = command.words.iter().skip(1).position(|word| !word.text.starts_with('-'))? + 1;
-    Some((plain(command.words[at].known()?), &command.words[at..]))
 }
 
-/// Returns the file of rules that `make` is given.
-pub(super) fn rules(command: &Command) -> Option<&str> {
+/// Returns the files that a command writes; `before` is what pipes into it.
+pub(super) fn files(command: &Command, before: Option<&Command>) -> Vec<Written> {
+    let name = command.name().unwrap_or_default();
     let arguments = command.arguments();
-    let at = arguments.iter().position(|word| word.text == "-f").filter(|_| matches!(command.name(), Some("make" | "gmake")))?;
-    Some(plain(arguments.get(at + 1)?.known()?))
+    let mut files = Vec::new();
+    let mut targets = command.redirections.iter().filter(|redirection| redirection.writes()).peekable();
+    let options = arguments.iter().filter(|word| word.text.starts_with('-'));
+    let is_given = |option: &'static str| arguments.windows(2).filter(move |pair| pair[0].text == option).map(|pair| &pair[1]);
+    // What it is told to write by its own words.
+    let named: Vec<&Word> = match name {
+        "tee" => arguments.iter().filter(|word| !word.text.starts_with('-')).collect(),
+        "curl" => {
+            let by_its_name = options.clone().any(|word| word.text.contains('O') || word.text == "--remote-name");
+            is_given("-o").chain(is_given("--output")).chain(arguments.last().filter(|_| by_its_name)).collect()
+        }
+        "wget" => is_given("-O").chain(arguments.last()).collect(),
+        _ => Vec::new(),
+    };
+    let text = if named.is_empty() && targets.peek().is_none() { None } else { text(command, before) };
+    for redirection in targets {
+        let Some(target) = redirection.target.as_ref().filter(|target| !target.text.starts_with("/dev/")) else { continue };
+        files.push(Written { file: key(target), text: text.clone(), adds: redirection.operator.contains(">>") });
+    }
+    let adds = name == "tee" && options.clone().any(|word| word.text.contains('a'));
+    files.extend(named.into_iter().map(|word| Written { file: key(word), text: text.clone(), adds }));
+    let is_stream = |word: &Word| ["/dev/", "/proc/", "<("].iter().any(|begin| word.text.starts_with(begin));
+    if let Some((_, to)) = copied(command).filter(|(from, _)| from.iter().any(is_stream)) {
+        files.push(Written { file: key(to), text: None, adds: false });
+    }
+    if name == "dd" {
+        let of = arguments.iter().filter_map(|word| word.text.strip_prefix("of="));
+        files.extend(of.map(|path| Written { file: key(&Word::unknown(path)), text: None, adds: false }));
+    }
+    files
 }
 
-fn plain(path: &str) -> &str {
-    let path = path.strip_prefix("./").unwrap_or(path);
-    path.strip_prefix("/workspace/").unwrap_or(path)
+/// Returns the files that a command copies or moves, and their new name.
+pub(super) fn copied(command: &Command) -> Option<(&[Word], &Word)> {
+    let (to, from) = command.arguments().split_last().filter(|_| command.name().is_some_and(|name| COPYING.contains(&name)))?;
+    Some((from, to))
+}
+
+/// Returns whether a command may change what lies in a file that it is given.
+pub(super) fn may_change(command: &Command) -> bool {
+    command.name().is_some_and(|name| CHANGING.contains(&name))
+}
+
+/// Returns whether it counts what a command is, for the one that it pipes into.
+pub(super) fn passes_on(command: &Command) -> bool {
+    matches!(command.name(), Some("cat" | "echo" | "head" | "printf" | "sed" | "tail" | "tee"))
+}
+
+/// Returns what a command writes, letter for letter.
+fn text(command: &Command, before: Option<&Command>) -> Option<String> {
+    match command.name()? {
+        "cat" if command.arguments().iter().all(|word| word.text == "-") => input(command, before),
+        "tee" => input(command, before),
+        "echo" => echoed(command.arguments()),
+        "printf" => printed(command.arguments()),
+        _ => None,
+    }
+}
+
+fn input(command: &Command, before: Option<&Command>) -> Option<String> {
+    match command.redirections.iter().rev().find(|redirection| redirection.operator.starts_with('<')) {
+        Some(given) if given.operator == "<<<" => Some(format!("{}\n", given.target.as_ref()?.known()?)),
+        Some(given) if given.operator.starts_with("<<") => given.target.as_ref()?.known().map(ToOwned::to_owned),
+        Some(_) => None,
+        None => {
+            let before =
+                before.filter(|before| command.piped && !before.redirections.iter().any(|redirection| redirection.operator != "2>"));
+            match before?.name()? {
+                "echo" => echoed(before?.arguments()),
+                "printf" => printed(before?.arguments()),
+                _ => None,
+            }
+        }
+    }
+}
+
+fn echoed(arguments: &[Word]) -> Option<String> {
+    let is_option =
+        |word: &&Word| word.text.strip_prefix('-').is_some_and(|rest| !rest.is_empty() && rest.chars().all(|c| "neE".contains(c)));
+    let n_options = arguments.iter().take_while(is_option).count();
+    // Without an option `bash` leaves the backslashes, which makes no other lines of it than these.
+    escaped(&texts(&arguments[n_options..])?.join(" ")).map(|text| text + "\n")
+}
+
+fn printed(arguments: &[Word]) -> Option<String> {
+    let words = texts(arguments)?;
+    let words = words.strip_prefix(&["--"]).unwrap_or(&words);
+    let (format, values) = words.split_first()?;
+    let (format, mut values) = (escaped(format)?, values.iter());
+    let mut text = String::new();
+    loop {
+        let n_left = values.len();
+        let mut parts = format.split('%');
+        text.push_str(parts.next().unwrap_or_default());
+        while let Some(part) = parts.next() {
+            if let Some(rest) = part.strip_prefix('s') {
+                text.push_str(values.next().copied().unwrap_or_default());
+                text.push_str(rest);
+            } else if let Some(rest) = part.strip_prefix('b') {
+                text.push_str(&escaped(values.next().copied().unwrap_or_default())?);
+                text.push_str(rest);
+            } else if part.is_empty() {
+                // `%%`
+                text.push('%');
+                text.push_str(parts.next()?);
+            } else {
+                return None;
+            }
+        }
+        if values.len() == 0 || values.len() == n_left || text.len() > super::LENGTH_MAX {
+            return Some(text);
+        }
+    }
+}
+
+fn texts(words: &[Word]) -> Option<Vec<&str>> {
+    // A pattern may find names that say something else.
+    words.iter().map(|word| (word.kind == WordKind::Known).then_some(word.text.as_str())).collect()
+}
+
+/// Returns a text with its line ends and tabs in their places; `None` where a backslash stands for another sign.
+fn escaped(text: &str) -> Option<String> {
+    let mut made = String::with_capacity(text.len());
+    let mut signs = text.chars().peekable();
+    while let Some(sign) = signs.next() {
+        match (sign, signs.peek()) {
+            ('\\', Some('n')) => made.push('\n'),
+            ('\\', Some('t')) => made.push('\t'),
+            ('\\', Some(next)) if "abceEfrvxuU01234567\\\"".contains(*next) => return None,
+            _ => {
+                made.push(sign);
+                continue;
+            }
+        }
+        signs.next();
+    }
+    Some(made)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &[(&str, Option<&str>)]) {
+        let script = crate::code::shell::read(text);
+        let mut before = None;
+        let mut all = Vec::new();
+        for command in &script.commands {
+            all.extend(files(command, before).into_iter().map(|written| (written.file, written.text)));
+            before = Some(command);
+        }
+        let all: Vec<(&str, Option<&str>)> = all.iter().map(|(file, text)| (file.as_str(), text.as_deref())).collect();
+        assert_eq!(all, expected, "{text}");
+    }
+
+    #[test]
+    fn what_is_written_is_read_letter_for_letter_or_not_at_all() {
+        check("echo rm x > d/a.sh", &[("a.sh", Some("rm x\n"))]);
+        check("echo -e 'a\\nrm x' >> a", &[("a", Some("a\nrm x\n"))]);
+        check("echo -e '\\162m x' > a", &[("a", None)]);
+        check("echo \"$x\" > a", &[("a", None)]);
+        check("printf 'rm x' > a", &[("a", Some("rm x"))]);
+        check("printf '%s %s\\n' rm x ls y > a", &[("a", Some("rm x\nls y\n"))]);
+        check("printf 'r%%m\\t' > a", &[("a", Some("r%m\t"))]);
+        check("printf '%b' 'r\\x6d' > a", &[("a", None)]);
+        check("printf '\\x72m' > a", &[("a", None)]);
+        check("printf '%d' 5 > a", &[("a", None)]);
+        check("cat > a <<'E'\nrm $x\nE", &[("a", Some("rm $x\n"))]);
+        check("cat > a <<E\nrm $x\nE", &[("a", None)]);
+        check("cat - <<< 'rm x' > a", &[("a", Some("rm x\n"))]);
+        check("cat x > a", &[("a", None)]);
+        check("tee -a a d/b <<< 'rm x'", &[("a", Some("rm x\n")), ("b", Some("rm x\n"))]);
+        check("echo rm x | tee a", &[("a", Some("rm x\n"))]);
+        check("echo rm x | cat < y > a", &[("a", None)]);
+        check("ls | tee a", &[("a", None)]);
+        check("dd of=d/a", &[("a", None)]);
+        check("cp /dev/stdin a <<< 'rm x'", &[("a", None)]);
+        check("curl -o a u/b", &[("a", None)]);
+        check("curl -sLO u/b", &[("b", None)]);
+        check("make 2> /dev/null", &[]);
+        check("echo x > \"${T}\"", &[("$T", Some("x\n"))]);
+    }
 }

@@ -189,6 +189,7 @@ pub(in crate::policy) fn named(script: &Script, around: &Around<'_>, at: usize) 
     } else if COPIES.contains(&name) || command.redirections.iter().any(Redirection::writes) {
         texts.extend(own.iter().chain(read).filter(|word| may_be_program(word)).map(|word| word.text.as_str()));
     }
+    texts.extend(command.runs.iter().map(String::as_str));
     let mut names = patterns;
     for text in texts {
         take(text, &mut names);

@@ -136,6 +136,9 @@ fn wrapped(command: &Command, wrapper: &Wrapper, unwrapped: &mut Unwrapped) {
     // A shell behind it reads the text that was meant for it.
     let texts = command.redirections.iter().filter(|redirection| matches!(redirection.operator.as_str(), "<<" | "<<<"));
     inner.redirections.extend(texts.cloned());
+    if wrapper.name == "parallel" {
+        unwrapped.doubt("parallel", "what it makes of its words, or of lines that it reads, is not known");
+    }
     let Some(program) = inner.words.first() else { return };
     if program.text.starts_with('-') || program.text.contains('=') {
         unwrapped.doubt(&program.text, "it is no program's name");
@@ -167,7 +170,6 @@ fn wrapped(command: &Command, wrapper: &Wrapper, unwrapped: &mut Unwrapped) {
             }
             inner.words.push(Word::unknown(taken));
         }
-        "parallel" => unwrapped.doubt("parallel", "what it makes of its words is not known"),
         // It hands its words to a shell.
         "watch" if !scan.flags.contains('x') => {
             match inner.words.iter().map(Word::known).collect::<Option<Vec<&str>>>() {

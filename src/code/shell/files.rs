@@ -1,0 +1,192 @@
+//! Files that a text writes itself, and then has run: a script, rules for `make`, a program in another language.
+//!
+//! They are known by the last part of their names, wherever they lie: what a folder is called may differ, and a script of another folder that
+//! has the same name is taken for this one. Nothing that was written once is forgotten, as nobody knows which branch is taken. What cannot be
+//! read of such a file is in doubt where it is run.
+
+use std::collections::BTreeMap;
+use std::collections::HashSet;
+
+use super::Command;
+use super::Word;
+use super::runs;
+use super::written;
+use super::written::Written;
+use super::written::key;
+
+/// The longest file that is read.
+const HELD_MAX: usize = 8 << 10;
+/// Most files whose text is kept.
+const FILES_MAX: usize = 64;
+/// Most texts that are kept of one file.
+const PIECES_MAX: usize = 16;
+/// Most names that are remembered of what was run.
+const RAN_MAX: usize = 1024;
+
+/// What a file may hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Held {
+    /// One after the other as they stand in the text, where each is carried out.
+    whole: String,
+    /// Each by itself, where others are not.
+    pieces: Vec<String>,
+    /// Not all of it can be read.
+    pub(super) is_unread: bool,
+}
+
+impl Held {
+    /// Returns every text that it may be.
+    pub(super) fn texts(&self) -> impl Iterator<Item = &str> {
+        let pieces = self.pieces.iter().filter(|_| self.pieces.len() > 1).map(String::as_str);
+        [self.whole.as_str()].into_iter().chain(pieces).filter(|text| !text.is_empty())
+    }
+
+    /// Returns the same with what each text says of who reads it, and nothing else where that is a shell.
+    pub(super) fn first_lines(&self) -> Self {
+        let said = |text: &str| {
+            let line = text.lines().next().filter(|line| line.starts_with("#!"));
+            if runs::is_for_shell(text) { line.unwrap_or_default() } else { text }.to_owned()
+        };
+        Self { whole: said(&self.whole), pieces: self.pieces.iter().map(|text| said(text)).collect(), is_unread: false }
+    }
+
+    /// Returns the same as far as it can be read.
+    fn read(&self) -> Self {
+        Self { is_unread: false, ..self.clone() }
+    }
+
+    fn take(&mut self, text: Option<String>, adds: bool) {
+        let Some(text) = text.filter(|text| text.len() <= HELD_MAX && self.pieces.len() < PIECES_MAX) else {
+            self.is_unread = true;
+            return;
+        };
+        if adds {
+            // Which lines these make with what is there depends on what was carried out.
+            self.is_unread |= !self.whole.is_empty() && !self.whole.ends_with('\n');
+            self.whole.push_str(&text);
+        } else {
+            self.whole.clone_from(&text);
+        }
+        self.is_unread |= self.whole.len() > HELD_MAX;
+        self.pieces.push(text);
+    }
+}
+
+/// A file of its own that a text runs.
+pub(super) struct Ran {
+    pub(super) file: String,
+    pub(super) held: Held,
+    /// The words that it is given, from its name on.
+    pub(super) words: Vec<Word>,
+    pub(super) how: How,
+}
+
+/// What runs a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum How {
+    /// Whatever its first line says.
+    ByItsName,
+    ByShell,
+    /// The shell that reads the text.
+    Sourced,
+}
+
+/// What the text wrote so far, and what it ran.
+#[derive(Default)]
+pub(super) struct Files {
+    held: BTreeMap<String, Held>,
+    ran: HashSet<String>,
+    /// It says itself where programs are looked for.
+    sets_path: bool,
+}
+
+impl Files {
+    /// Remembers what a command writes; `before` is what pipes into it.
+    pub(super) fn note(&mut self, command: &Command, before: Option<&Command>) {
+        for Written { file, text, adds } in written::files(command, before) {
+            self.put(file, |held| held.take(text, adds));
+        }
+        self.sets_path |= command.assignments.iter().any(|set| set.name == "PATH")
+            || command.arguments().iter().any(|word| word.text.starts_with("PATH="));
+        if self.held.is_empty() {
+            return;
+        }
+        if let Some((from, to)) = written::copied(command)
+            && let Some(held) = from.iter().find_map(|word| self.held.get(&key(word))).cloned()
+        {
+            self.put(key(to), |target| {
+                target.is_unread |= held.is_unread;
+                held.texts().for_each(|text| target.take(Some(text.to_owned()), false));
+            });
+        }
+        if written::may_change(command) {
+            for word in command.arguments() {
+                if let Some(held) = self.held.get_mut(&key(word)) {
+                    held.is_unread = true;
+                }
+            }
+        }
+    }
+
+    /// Remembers what a command writes which another one starts: that is not read.
+    pub(super) fn note_started(&mut self, command: &Command) {
+        self.note(&Command { words: command.words.clone(), ..Command::default() }, None);
+    }
+
+    fn put(&mut self, file: String, change: impl FnOnce(&mut Held)) {
+        let has_room = self.held.len() < FILES_MAX || self.held.contains_key(&file);
+        if has_room {
+            change(self.held.entry(file).or_default());
+        } else {
+            self.held.insert(file, Held { is_unread: true, ..Held::default() });
+        }
+    }
+
+    /// Returns the file of its own that a command has a shell run.
+    pub(super) fn script(&mut self, command: &Command) -> Option<Ran> {
+        let by_path = || {
+            let name = command.program().filter(|_| self.sets_path)?.known()?;
+            self.held.contains_key(name).then(|| (name.to_owned(), command.words.as_slice()))
+        };
+        let (file, words) = runs::script(command).or_else(by_path)?;
+        let held = self.find(&file)?;
+        let how = match command.name() {
+            Some("source" | ".") => How::Sourced,
+            Some(name) if runs::RUNNING.contains(&name) => How::ByShell,
+            _ => How::ByItsName,
+        };
+        Some(Ran { file, held, words: words.to_vec(), how })
+    }
+
+    /// Returns the files of its own that another program than a shell may take for a program, or for rules; `before` is what pipes into it.
+    pub(super) fn programs(&mut self, command: &Command, before: Option<&Command>) -> Vec<(String, Held)> {
+        let run = runs::programs(command, before);
+        let mut programs: Vec<(String, Held)> = run.into_iter().filter_map(|file| self.find(&file).map(|held| (file, held))).collect();
+        if !self.held.is_empty() {
+            // What only may be a program says no more than its words.
+            let named = runs::named(command).into_iter().filter_map(|file| Some((self.held.get(&file)?.read(), file)));
+            programs.extend(named.map(|(held, file)| (file, held)));
+            let tests = self.held.iter().filter(|(file, _)| runs::takes_by_itself(command, file));
+            programs.extend(tests.map(|(file, held)| (file.clone(), held.read())));
+        }
+        programs
+    }
+
+    fn find(&mut self, file: &str) -> Option<Held> {
+        if let Some(held) = self.held.get(file) {
+            return Some(held.clone());
+        }
+        if self.ran.len() < RAN_MAX {
+            self.ran.insert(file.to_owned());
+        }
+        // What was written under a name that is not known may be it; what else was, is not.
+        let is_unknown = |file: &str| file.contains(['$', '`', '*', '?']);
+        let held = self.held.iter().find(|(file, held)| is_unknown(file) && !held.is_unread);
+        held.map(|(_, held)| held.clone())
+    }
+
+    /// Returns a file that was run by what stands in front of what writes it: a loop or a trap may come by it again.
+    pub(super) fn written_behind(&self) -> Option<&str> {
+        self.ran.iter().filter(|file| self.held.contains_key(*file)).min().map(String::as_str)
+    }
+}

@@ -1,0 +1,186 @@
+//! Which files a command runs: by a shell, or by a program that takes them for a program or for rules.
+
+use super::Command;
+use super::Word;
+use super::written::key;
+
+/// Shells and commands of theirs that run a file.
+pub(super) const RUNNING: [&str; 8] = ["bash", "sh", "dash", "ash", "zsh", "ksh", "source", "."];
+
+/// Programs that run a program in a language of their own.
+const LANGUAGES: [&str; 18] = [
+    "Rscript", "awk", "bun", "deno", "expect", "gawk", "julia", "lua", "luajit", "mawk", "nawk", "node", "nodejs", "perl", "php", "python",
+    "ruby", "tclsh",
+];
+
+/// Programs that read rules of the folder they run in, with the files' names.
+const RULES: [(&str, &[&str]); 9] = [
+    ("gmake", MAKEFILES),
+    ("just", &["justfile", "Justfile", ".justfile"]),
+    ("make", MAKEFILES),
+    ("npm", &["package.json"]),
+    ("pnpm", &["package.json"]),
+    ("rake", &["Rakefile", "rakefile"]),
+    ("task", &["Taskfile.yml", "Taskfile.yaml"]),
+    ("tox", &["tox.ini"]),
+    ("yarn", &["package.json"]),
+];
+
+/// Programs that make one of the files they are given, or run tests in them.
+const COMPILERS: [&str; 18] = [
+    "c++", "cc", "clang", "clang++", "dotnet", "g++", "gcc", "ghc", "go", "java", "javac", "kotlinc", "pytest", "rustc", "swift", "tcc",
+    "ts-node", "tsx",
+];
+
+/// What parts words in a text of another language.
+const BETWEEN: &str = " \t\n\r;|&(){}[]$`'\"=,:!<>@#\\";
+/// Most names that are looked at in one text.
+const NAMES_MAX: usize = 256;
+
+const MAKEFILES: &[&str] = &["Makefile", "makefile", "GNUmakefile"];
+
+/// Returns the file that a command has a shell run, with the words that it is given.
+pub(super) fn script(command: &Command) -> Option<(String, &[Word])> {
+    let program = command.program()?;
+    if !RUNNING.contains(&command.name()?) {
+        return program.text.contains('/').then(|| (key(program), command.words.as_slice()));
+    }
+    // Behind it stands a text, and no file.
+    let is_text = |word: &Word| word.text.starts_with('-') && !word.text.starts_with("--") && word.text.contains('c');
+    if command.arguments().iter().take_while(|word| word.text.starts_with(['-', '+'])).any(is_text) {
+        return None;
+    }
+    let at = command.words.iter().skip(1).position(|word| !word.text.starts_with('-'))? + 1;
+    Some((key(&command.words[at]), &command.words[at..]))
+}
+
+fn is_language(name: &str) -> bool {
+    LANGUAGES.contains(&name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.'))
+}
+
+/// Returns the files that are named to a compiler, or in the text of a program of another language: it may run them, and may only read them.
+pub(super) fn named(command: &Command) -> Vec<String> {
+    let Some(name) = command.name() else { return Vec::new() };
+    if COMPILERS.contains(&name) {
+        return command.arguments().iter().filter(|word| !word.text.starts_with('-')).map(key).collect();
+    }
+    if !is_language(name) {
+        return Vec::new();
+    }
+    let given = command.redirections.iter().filter(|redirection| redirection.operator.starts_with("<<"));
+    let given = given.filter_map(|redirection| redirection.target.as_ref()).chain(command.arguments()).map(|word| word.text.as_str());
+    let texts = given.filter(|text| text.contains(['"', '\'', '(', '\n'])).chain(command.given.as_deref());
+    // `PYTHONSTARTUP=a.py`, `NODE_OPTIONS='-r ./a.js'`.
+    let texts = texts.chain(command.assignments.iter().filter_map(|set| Some(set.value.as_ref()?.text.as_str())));
+    let parts = texts.flat_map(|text| text.split(|c| BETWEEN.contains(c))).filter(|part| !part.is_empty()).take(NAMES_MAX);
+    parts.map(|part| key(&Word::unknown(part))).collect()
+}
+
+/// Returns whether a program looks for a file by its name.
+pub(super) fn takes_by_itself(command: &Command, file: &str) -> bool {
+    let is_test = |stem: &str| stem == "conftest" || stem.starts_with("test_") || stem.ends_with("_test");
+    let is_test = file.strip_suffix(".py").is_some_and(is_test);
+    is_test && (command.name() == Some("pytest") || command.arguments().iter().any(|word| word.text == "pytest"))
+}
+
+/// Returns the files that a command may take for a program of its language, or for rules; `before` is what pipes into it.
+pub(super) fn programs(command: &Command, before: Option<&Command>) -> Vec<String> {
+    let Some(name) = command.name() else { return Vec::new() };
+    let is_language = is_language(name);
+    let rules = RULES.iter().find(|(known, _)| *known == name).map(|(_, files)| *files);
+    if !is_language && rules.is_none() {
+        return Vec::new();
+    }
+    let mut files: Vec<String> = rules.unwrap_or_default().iter().map(|file| (*file).to_owned()).collect();
+    let read = command.redirections.iter().filter(|redirection| redirection.reads()).filter_map(|redirection| redirection.target.as_ref());
+    files.extend(read.map(key));
+    let piped = before.filter(|before| command.piped && matches!(before.name(), Some("cat" | "head" | "tail" | "tee" | "sed")));
+    files.extend(piped.into_iter().flat_map(Command::arguments).map(key));
+    // The first word, and what an option is given: behind it, behind a sign, or right behind its letter.
+    let (mut is_behind_option, mut has_first) = (false, rules.is_some());
+    for word in command.arguments() {
+        let text = word.text.as_str();
+        if let Some(option) = text.strip_prefix('-') {
+            let value = option.split_once('=').map(|(_, value)| value).or_else(|| option.get(1..).filter(|_| !option.starts_with('-')));
+            files.extend(value.filter(|value| !value.is_empty()).map(|value| key(&Word { text: value.to_owned(), ..word.clone() })));
+            is_behind_option = true;
+            continue;
+        }
+        if is_behind_option || !has_first {
+            files.push(key(word));
+            // `python3 -m NAME`
+            files.extend(is_language.then(|| format!("{}.py", key(word))));
+        }
+        has_first |= !is_behind_option;
+        is_behind_option = false;
+    }
+    files
+}
+
+/// Returns whether it is a shell that reads a file which is run by its own name, as far as the file's first line says it.
+pub(super) fn is_for_shell(text: &str) -> bool {
+    let Some(line) = text.strip_prefix("#!").map(|rest| rest.lines().next().unwrap_or_default()) else { return true };
+    let mut names = line.split_whitespace().map(|word| word.rsplit('/').next().unwrap_or(word));
+    let first = names.next().unwrap_or_default();
+    let name = if first == "env" { names.next().unwrap_or_default() } else { first };
+    RUNNING.contains(&name) && !matches!(name, "source" | ".")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, files: &[&str]) {
+        let script = crate::code::shell::read(text);
+        let command = script.commands.last().expect("a command");
+        let before = script.commands.len().checked_sub(2).map(|at| &script.commands[at]);
+        let mut all = programs(command, before);
+        all.extend(named(command));
+        all.extend(super::script(command).map(|(file, _)| file));
+        for file in files {
+            assert!(all.iter().any(|known| known == file), "{text}: {all:?}");
+        }
+        assert!(!files.is_empty() || all.is_empty(), "{text}: {all:?}");
+    }
+
+    #[test]
+    fn what_a_command_runs_is_found() {
+        check("./a.sh x", &["a.sh"]);
+        check("d/e/a.sh", &["a.sh"]);
+        check("\"$D\"/a.sh", &["a.sh"]);
+        check("bash -x d/a.sh", &["a.sh"]);
+        check("python3.13 -u a.py x", &["a.py"]);
+        check("python3 -m mod", &["mod.py"]);
+        check("node -r ./hook.js a.js", &["hook.js", "a.js"]);
+        check("node --require=./hook.js a.js", &["hook.js", "a.js"]);
+        check("awk -fa.awk x", &["a.awk"]);
+        check("perl < a.pl", &["a.pl"]);
+        check("make -C d all", &["Makefile"]);
+        check("make -fM.mk", &["M.mk"]);
+        check("make --file=d/M.mk", &["M.mk"]);
+        check("npm test", &["package.json"]);
+        check("cat a.py | python3", &["a.py"]);
+        check("python3 -c \"exec(open('d/a.py').read())\"", &["a.py"]);
+        check("gcc -O2 a.c", &["a.c"]);
+        check("go run main.go", &["main.go"]);
+        check("NODE_OPTIONS='-r ./a.js' node", &["a.js"]);
+        check("ls a.sh", &[]);
+        check("bash -ec 'ls x/y'", &[]);
+        check("grep x a.py", &[]);
+    }
+
+    #[test]
+    fn the_first_line_says_who_reads_it() {
+        for (text, is_for_shell) in [
+            ("rm x", true),
+            ("#!/bin/sh -e\nrm x", true),
+            ("#!/usr/bin/env bash\nrm x", true),
+            ("#!/usr/bin/env python3\n", false),
+            ("#!/bin/rm --sh\n", false),
+            ("#!/usr/bin/env -S rm sh\n", false),
+        ] {
+            assert_eq!(super::is_for_shell(text), is_for_shell, "{text}");
+        }
+    }
+}
