@@ -440,3 +440,34 @@ fn a_denial_speaks_of_what_the_text_writes_for_make_or_another_language() {
         ],
     );
 }
+
+#[test]
+fn a_denial_speaks_of_what_a_program_finds_in_its_environment() {
+    check_denied(
+        "bash(rm *)",
+        &[
+            "A='rm x' python3 -c 'import os; os.system(os.environ[\"A\"])'",
+            "A='rm x' make -f M",
+            "A='rm x' env python3 a.py",
+            "A='rm x' bash -c 'python3 a.py'",
+            "export A='rm x'; python3 a.py",
+            "export \"A=rm x\"; python3 a.py",
+            "A='rm x'; export A; node a.js",
+            "declare -x A='rm x'; perl a.pl",
+            "set -a; A='rm x'; ./run",
+            "set -o allexport; A='rm x'; ./run",
+            "f() { python3 a.py; }; A='rm x' f",
+            "env A='rm x' python3 a.py",
+            "read A <<< 'rm x'; export A; python3 a.py",
+            "A='rm x' awk 'BEGIN { system(ENVIRON[\"A\"]) }'",
+        ],
+        &[
+            "A='rm x'; python3 a.py",
+            "local A='rm x'; python3 a.py",
+            "A='farm x' python3 a.py",
+            "export A='rm x'; ls",
+            "A='rm x' grep y z",
+            "export A=b; python3 a.py",
+        ],
+    );
+}

@@ -119,6 +119,8 @@ const DATA: [&str; 98] = [
 /// Those of them that copy a file they are given, or may pack it; the others do where their output goes into a file.
 const COPIES: [&str; 17] =
     ["base32", "base64", "bzip2", "cat", "cp", "gzip", "head", "hexdump", "mv", "od", "sort", "tac", "tail", "tar", "tee", "xxd", "xz"];
+/// Those that may start what their environment holds.
+const AWKS: [&str; 4] = ["awk", "gawk", "mawk", "nawk"];
 /// Programs to which a bare word is what they are to make.
 const BUILDS: [&str; 10] = ["bazel", "gmake", "gradle", "just", "make", "mvn", "ninja", "rake", "task", "tox"];
 /// Verbs of git that start a program which their words name.
@@ -151,6 +153,8 @@ const NAMES_MAX: usize = 4096;
 /// What the whole script says of each of its commands.
 pub(in crate::policy) struct Around<'a> {
     functions: BTreeSet<&'a str>,
+    /// Values that programs find in their environment.
+    exported: Vec<&'a str>,
     /// It goes to a folder of programs, where their names alone say which file is meant.
     stands_among_programs: bool,
 }
@@ -162,8 +166,37 @@ impl<'a> Around<'a> {
                 && command.arguments().iter().any(|word| word.text.trim_end_matches('/').ends_with("bin"))
         };
         let functions = script.functions.iter().map(|function| function.name.as_str()).collect();
-        Self { functions, stands_among_programs: script.commands.iter().any(goes) }
+        Self { functions, exported: exported(script), stands_among_programs: script.commands.iter().any(goes) }
     }
+}
+
+/// Returns the values that a script puts into the environment: in front of a command, by `export`, or all of them by `set -a`.
+fn exported(script: &Script) -> Vec<&str> {
+    let is_set = |command: &Command, letter: char, long: &str| {
+        let is_it = |word: &Word| word.text == long || word.text.strip_prefix('-').is_some_and(|rest| rest.contains(letter));
+        command.arguments().iter().any(is_it)
+    };
+    let declares = |command: &Command| matches!(command.name(), Some("declare" | "typeset" | "local" | "readonly"));
+    let exports = |command: &Command| command.name() == Some("export") || (declares(command) && is_set(command, 'x', "-x"));
+    let takes_all = script.commands.iter().any(|command| command.name() == Some("set") && is_set(command, 'a', "allexport"));
+    let mut values = Vec::new();
+    let mut names = BTreeSet::new();
+    for command in script.commands.iter().filter(|command| exports(command)) {
+        for word in command.arguments() {
+            let (name, value) = word.text.split_once('=').unwrap_or((&word.text, ""));
+            names.insert(name);
+            values.push(value);
+        }
+        names.extend(command.assignments.iter().map(|set| set.name.as_str()));
+    }
+    for command in script.commands.iter().filter(|command| !command.assignments.is_empty()) {
+        let is_for_itself = !command.words.is_empty() && !declares(command);
+        let meant = command.assignments.iter().filter(|set| is_for_itself || takes_all || names.contains(set.name.as_str()));
+        values.extend(meant.filter_map(|set| Some(set.value.as_ref()?.text.as_str())));
+    }
+    let held = script.values.iter().filter(|value| takes_all || names.contains(value.variable.as_str()));
+    values.extend(held.map(|value| value.word.text.as_str()));
+    values
 }
 
 /// Returns the names in what a command is given, one after the other, as far as each may be a program that it starts or copies.
@@ -183,6 +216,7 @@ pub(in crate::policy) fn named(script: &Script, around: &Around<'_>, at: usize) 
         let words = own.iter().filter(|word| !is_target(word)).chain(given).chain(read.filter(|word| may_be_program(word)));
         texts.extend(words.map(|word| word.text.as_str()));
         texts.extend(command.given.as_deref());
+        texts.extend(&around.exported);
     } else if COPIES.contains(&name) && (around.stands_among_programs || own.iter().any(|word| is_of_programs(&word.text))) {
         texts.extend(own.iter().map(|word| word.text.as_str()));
         patterns = own.iter().filter(|word| word.kind == WordKind::Pattern).map(|word| format!("{PROGRAMS}{}", word.text)).collect();
@@ -190,6 +224,9 @@ pub(in crate::policy) fn named(script: &Script, around: &Around<'_>, at: usize) 
         texts.extend(own.iter().chain(read).filter(|word| may_be_program(word)).map(|word| word.text.as_str()));
     }
     texts.extend(command.runs.iter().map(String::as_str));
+    if AWKS.contains(&name) {
+        texts.extend(&around.exported);
+    }
     let mut names = patterns;
     for text in texts {
         take(text, &mut names);
