@@ -398,6 +398,16 @@ fn a_denial_speaks_of_what_the_text_writes_into_a_script_and_runs_however_it_doe
 }
 
 #[test]
+fn what_is_run_too_often_to_be_read_is_in_doubt() {
+    let many = |begin: &str, end: &str| format!("{begin}{}{end}", "ls x; ./a; ".repeat(40));
+    check_denied(
+        "bash(rm *)",
+        &[&many("echo ls > a; ", "echo 'rm x' > b; ./b"), &many("echo ls > a; ", "python3 c; echo x > c")],
+        &[&"f $1; ".repeat(40)],
+    );
+}
+
+#[test]
 fn a_denial_speaks_of_what_the_text_writes_for_make_or_another_language() {
     check_denied(
         "bash(rm *)",

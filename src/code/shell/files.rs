@@ -172,13 +172,32 @@ impl Files {
         programs
     }
 
+    /// Returns whether a command may run a file of its own, without looking at what that holds.
+    pub(super) fn may_be_run(&mut self, command: &Command, before: Option<&Command>) -> bool {
+        let script = runs::script(command).map(|(file, _)| file);
+        let run: Vec<String> = runs::programs(command, before).into_iter().chain(script).collect();
+        let is_any = |file: &String| self.held.contains_key(file);
+        let may_be = run.iter().any(is_any)
+            || runs::named(command).iter().any(is_any)
+            || command.name().is_some_and(|name| self.sets_path && self.held.contains_key(name))
+            || self.held.keys().any(|file| runs::takes_by_itself(command, file));
+        for file in run {
+            self.remember(file);
+        }
+        may_be
+    }
+
+    fn remember(&mut self, file: String) {
+        if self.ran.len() < RAN_MAX && !self.held.contains_key(&file) {
+            self.ran.insert(file);
+        }
+    }
+
     fn find(&mut self, file: &str) -> Option<Held> {
         if let Some(held) = self.held.get(file) {
             return Some(held.clone());
         }
-        if self.ran.len() < RAN_MAX {
-            self.ran.insert(file.to_owned());
-        }
+        self.remember(file.to_owned());
         // What was written under a name that is not known may be it; what else was, is not.
         let is_unknown = |file: &str| file.contains(['$', '`', '*', '?']);
         let held = self.held.iter().find(|(file, held)| is_unknown(file) && !held.is_unread);

@@ -317,8 +317,13 @@ impl Reader {
                 }
             }
             command.starts_another = unwrapped.nothing_else && (!texts.is_empty() || !inner_commands.is_empty());
-            let ran = self.files.script(&command);
-            command.runs = self.given(&command, ran.as_ref());
+            let ran = if self.calls > 0 { self.files.script(&command) } else { None };
+            if self.calls > 0 {
+                command.runs = self.given(&command, ran.as_ref());
+            } else if self.files.may_be_run(&command, self.piping.as_ref()) {
+                let name = command.name().unwrap_or_default().to_owned();
+                self.doubt(&name, TOO_MUCH);
+            }
             let recipes = rules_of(&command);
             if command.is_started {
                 self.files.note_started(&command);
