@@ -158,6 +158,8 @@ mod tests {
         assert_eq!(around("[include]\n\tpath = ../a/sub/x.cfg\n"), ["/x.cfg"]);
         place.write("repo/a/sub/x.cfg", &hooks("a/sub/in it,\\\\[1]"));
         assert_eq!(around("[includeIf \"onbranch:main\"]\n\tpath = ../a/sub/x.cfg\n"), ["/in?it???1?", "/x.cfg"]);
+        // So do programs that they name.
+        assert_eq!(around("[filter \"a\"]\n\tclean = sh a/sub/tools/clean.sh %f\n"), ["/tools/clean.sh"]);
         assert!(around(&hooks("a/sub")).contains(&"/pre-commit".to_owned()));
         for path in ["tools/hooks", "a/subs/hooks", "a", "/dev/null", ".git/hooks"] {
             assert_eq!(around(&hooks(path)), Vec::<String>::new(), "{path}");

@@ -121,7 +121,7 @@ pub struct Obeyed {
     pub paths: Vec<BytesPath>,
     /// Files that settings include and that were not read: they lie elsewhere, or are not there yet.
     pub unread: Vec<BytesPath>,
-    /// The same paths as the settings have them, and those where nothing is yet, or a link.
+    /// The same paths as the settings have them, and those where nothing is yet, or a link; and programs that settings name.
     #[serde(default)]
     pub said: Vec<BytesPath>,
 }

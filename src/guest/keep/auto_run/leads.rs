@@ -15,7 +15,7 @@ use crate::guest::keep::git::obeyed;
 use crate::guest::root::join;
 use crate::wire::BytesPath;
 
-const BY_SETTINGS: &str = "git obeys it, as the settings or the links of a repository say";
+const BY_SETTINGS: &str = "git runs or obeys it, as the settings or the links of a repository say";
 const IN_REPOSITORY: &str = "git obeys it in the repository that this folder is";
 
 /// What git obeys of a repository's own files.

@@ -45,7 +45,11 @@ fn what_git_obeys_may_run_wherever_it_lies_and_whether_it_is_there_or_not() {
     sample.git(&["config", "core.hooksPath", "led/hooks"]);
     sample.git_in("sub", &["config", "core.hooksPath", "../hooks"]);
     sample.git_in("deep/nested", &["config", "include.path", "../own.gitconfig"]);
+    sample.git(&["config", "filter.a.clean", "sh tools/clean.sh %f"]);
+    sample.git_in("sub", &["config", "diff.a.textconv", "./show"]);
     let paths = [
+        "tools/clean.sh",
+        "sub/show",
         "led/hooks/pre-commit",
         "real/hooks/pre-commit",
         "Real/Hooks/sub/x",

@@ -1,5 +1,8 @@
-//! What the person's git obeys in the project because the settings of a repository there say so: folders with hooks, and files of settings
-//! that others include; or because links in a repository lead there. Whoever can write them runs programs at the person's next git command.
+//! What the person's git obeys in the project because the settings of a repository there say so: folders with hooks, files of settings that
+//! others include, and programs; or because links in a repository lead there. Whoever can write them runs programs at the person's next git
+//! command.
+
+mod programs;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -80,7 +83,7 @@ const TOP: &[u8] = b".git";
 /// repositories say is not known here.
 pub fn obeyed<'a>(project: &Folder, gits: impl Iterator<Item = &'a BytesPath>, place: &[u8]) -> Obeyed {
     let gits: BTreeSet<&[u8]> = gits.map(BytesPath::as_bytes).chain([TOP]).take(MAX_REPOSITORIES).collect();
-    let mut all = All { project, place, paths: BTreeSet::new(), unread: BTreeSet::new(), said: BTreeSet::new() };
+    let mut all = All { project, place, paths: BTreeSet::new(), unread: BTreeSet::new(), said: BTreeSet::new(), programs: BTreeSet::new() };
     let (folders, files): (Vec<&[u8]>, Vec<&[u8]>) = gits.into_iter().partition(|path| project.kind(path) == Some(Kind::Folder));
     let trees: Vec<(Vec<u8>, Vec<u8>)> = files
         .iter()
@@ -105,7 +108,7 @@ pub fn obeyed<'a>(project: &Folder, gits: impl Iterator<Item = &'a BytesPath>, p
 
 /// Returns the same for a project that is a linked worktree of a repository elsewhere, by its name there.
 pub fn obeyed_in_worktree(project: &Folder, real: &Folder, name: &[u8], place: &[u8]) -> Obeyed {
-    let mut all = All { project, place, paths: BTreeSet::new(), unread: BTreeSet::new(), said: BTreeSet::new() };
+    let mut all = All { project, place, paths: BTreeSet::new(), unread: BTreeSet::new(), said: BTreeSet::new(), programs: BTreeSet::new() };
     let own = [b"worktrees/", name, b"/config.worktree"].concat();
     all.settings(real, false, &[b"config".to_vec(), own], b"");
     all.hooks_elsewhere(real);
@@ -140,6 +143,7 @@ struct All<'a> {
     paths: BTreeSet<Vec<u8>>,
     unread: BTreeSet<Vec<u8>>,
     said: BTreeSet<Vec<u8>>,
+    programs: BTreeSet<Vec<u8>>,
 }
 
 impl All<'_> {
@@ -184,6 +188,7 @@ impl All<'_> {
             if depth > 0 && in_project {
                 self.add(file.clone());
             }
+            self.programs(tree, &entries);
             for entry in entries {
                 let Some(value) = entry.value.as_deref().filter(|value| !value.is_empty()) else { continue };
                 if entry.is("core", "hookspath") {
@@ -364,7 +369,9 @@ impl All<'_> {
 
     fn done(self) -> Obeyed {
         let texts = |paths: BTreeSet<Vec<u8>>, most| paths.into_iter().take(most).map(BytesPath::from_bytes).collect();
-        Obeyed { paths: texts(self.paths, MAX_FILES), unread: texts(self.unread, MAX_FILES), said: texts(self.said, MAX_SAID) }
+        let programs = self.programs.into_iter().filter(|path| !self.said.contains(path)).take(MAX_SAID).collect::<Vec<_>>();
+        let said = self.said.into_iter().take(MAX_SAID).chain(programs).collect();
+        Obeyed { paths: texts(self.paths, MAX_FILES), unread: texts(self.unread, MAX_FILES), said: texts(said, 2 * MAX_SAID) }
     }
 }
 

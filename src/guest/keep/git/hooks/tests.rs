@@ -170,3 +170,39 @@ fn settings_without_end_come_to_one() {
     fs::write(sample.path("c/0"), "[core\n").expect("written");
     assert_eq!(found(&sample, &[]), (none(), vec!["c/0".into()]));
 }
+
+#[test]
+fn programs_that_settings_name_are_said_wherever_their_working_tree_is() {
+    let sample = Sample::with_submodules();
+    for path in ["tools/x", "sub/tools/x", "plain", "web/start", "web/other", "my tools/run it"] {
+        sample.write(path, "x");
+    }
+    let said = || -> Vec<String> {
+        let gits = [BytesPath::from("sub/.git")];
+        let place = BytesPath::from(sample.path("").as_path());
+        let place = place.as_bytes().strip_suffix(b"/").unwrap_or(place.as_bytes()).to_vec();
+        let obeyed = obeyed(&open(&sample), gits.iter(), &place);
+        assert_eq!(obeyed.paths, [], "what git runs can be worked on");
+        obeyed.said.iter().map(BytesPath::to_text).collect()
+    };
+    let project = sample.path("").display().to_string();
+    let check = |value: &str, expected: &[&str]| {
+        sample.git(&["config", "filter.a.clean", value]);
+        assert_eq!(said(), expected, "{value}");
+    };
+    for value in ["tools/x %f", "../project/tools/x", &format!("{project}tools/x"), "sh -c '\"$PWD\"/tools/x'", "/link/project/tools/x"] {
+        check(value, &["tools/x"]);
+    }
+    check("tools/later", &["tools/later"]);
+    check("'my tools/run it' %f", &["my tools/run it", "tools/run"]);
+    check("sh plain", &["plain"]);
+    check("cd web && ./start", &["start", "web/__main__.py", "web/index.js", "web/start"]);
+    for value in ["plain", "less -R", "/usr/tools/x", "/usr/bin/plain", ".git/x", "../beside/x", "cat absent"] {
+        check(value, &[]);
+    }
+    sample.git_in("sub", &["config", "core.fsmonitor", "tools/x"]);
+    sample.write("own.gitconfig", "[alias]\nt = !tools/x\n");
+    sample.git(&["config", "include.path", "../own.gitconfig"]);
+    fs::remove_file(sample.path("own.gitconfig")).expect("removed");
+    assert_eq!(said(), ["own.gitconfig", "sub/tools/x"]);
+}
