@@ -99,6 +99,7 @@ pub use protected::Protected;
 pub use protected::SecretName;
 pub use protected::protected_name;
 pub use protected::secret_name;
+pub use protected::secret_path;
 pub use seen::Known;
 pub use seen::KnownFile;
 pub use seen::Mark;

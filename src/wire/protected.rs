@@ -23,8 +23,47 @@ pub enum SecretName {
 /// Endings that mark an example of a secret file rather than the file.
 const EXAMPLES: [&str; 4] = [".example", ".sample", ".template", ".dist"];
 const FOLDERS: [&str; 4] = [".aws", ".ssh", ".gnupg", ".kube"];
-const FILES: [&str; 4] = [".env", ".netrc", ".pypirc", ".npmrc"];
+const FILES: [&str; 20] = [
+    ".env",
+    ".netrc",
+    "_netrc",
+    ".pypirc",
+    ".npmrc",
+    ".git-credentials",
+    ".pgpass",
+    "pgpass.conf",
+    ".my.cnf",
+    ".mylogin.cnf",
+    ".dockercfg",
+    ".htpasswd",
+    ".s3cfg",
+    ".boto",
+    ".databrickscfg",
+    ".vault-token",
+    ".vault_pass",
+    "rclone.conf",
+    // Of Rails, which keeps there in 32 digits what opens its encrypted credentials.
+    "master.key",
+    ".terraformrc",
+];
+/// Endings of files that are made to hold keys or passwords: environments, stores of keys, what terraform knows and is told.
+const SECRET_SUFFIXES: [&str; 12] = ["env", "p12", "pfx", "jks", "keystore", "kdbx", "kdb", "ppk", "agekey", "tfstate", "tfvars", "ovpn"];
+/// The same, with the ending that tells the format or the age.
+const SECRET_ENDS: [&str; 2] = [".tfvars.json", ".tfstate.backup"];
 const CREDENTIAL_SUFFIXES: [&str; 7] = ["json", "yaml", "yml", "toml", "ini", "csv", ""];
+/// Files of settings that are called after what is in them.
+const SECRET_SETTINGS: [&str; 5] = ["json", "yaml", "yml", "toml", "ini"];
+
+const ACCOUNTS: [&str; 3] = ["service-account", "service_account", "serviceaccount"];
+/// Files that hold secrets in a folder of this name alone.
+const IN_FOLDERS: [(&str, &str); 6] = [
+    (".docker", "config.json"),
+    (".composer", "auth.json"),
+    ("gh", "hosts.yml"),
+    (".vscode", "sftp.json"),
+    (".azure", "accesstokens.json"),
+    (".azure", "msal_token_cache.json"),
+];
 
 /// Returns why a path is protected, if it is.
 ///
@@ -47,14 +86,22 @@ pub fn protected_name(path: &BytesPath) -> Option<Protected> {
         if at != last {
             return None;
         }
-        if is_secret_file(&folded) {
+        if is_secret_file(&folded) || at > 0 && is_secret_in(&fold(parts[at - 1]), &folded) {
             return hit(true);
         }
         if is_key(&folded) || is_credentials(&folded) { hit(false) } else { None }
     })
 }
 
-/// Returns whether one name, without the path to it, is that of a secret which commands in a box must not read.
+/// Returns whether a path is that of a secret which commands in a box must not read: by its name, or by that and its folder's.
+pub fn secret_path(path: &[u8]) -> Option<SecretName> {
+    let mut parts = path.rsplit(|byte| *byte == b'/');
+    let name = parts.next()?;
+    let folded = |part: &[u8]| fold(&BytesPath::from_bytes(part).to_text());
+    secret_name(name).or_else(|| is_secret_in(&folded(parts.next()?), &folded(name)).then_some(SecretName::Certain))
+}
+
+/// The same of one name, without the path to it.
 ///
 /// What only asks for a person's word ([`protected_name`]) knows the same names, and some more.
 pub fn secret_name(name: &[u8]) -> Option<SecretName> {
@@ -65,7 +112,7 @@ pub fn secret_name(name: &[u8]) -> Option<SecretName> {
     if is_secret_file(&folded) || is_credentials(&folded) {
         return Some(SecretName::Certain);
     }
-    (is_key(&folded) || may_be_ssh_key(&folded)).then_some(SecretName::IfKey)
+    (is_key(&folded) || may_be_key(&folded) || may_be_ssh_key(&folded)).then_some(SecretName::IfKey)
 }
 
 /// Whether somebody may have called a key of ssh so who has several: what is in it tells it from `id_card.py`.
@@ -77,9 +124,21 @@ fn is_key(name: &str) -> bool {
     name.rsplit_once('.').is_some_and(|(_, suffix)| suffix == "pem" || suffix == "key")
 }
 
+/// Whether a key may be in there beside other things: the account of a service has it with its name and addresses, and what only describes one
+/// has none; `*.asc` may be a signature, or somebody's text.
+fn may_be_key(name: &str) -> bool {
+    let (stem, suffix) = name.rsplit_once('.').unwrap_or((name, ""));
+    let is_account = suffix == "json" && ACCOUNTS.iter().any(|start| stem.starts_with(start));
+    matches!(suffix, "p8" | "asc") || is_account
+}
+
 fn is_credentials(name: &str) -> bool {
     let (stem, suffix) = name.rsplit_once('.').unwrap_or((name, ""));
     stem.contains("credentials") && CREDENTIAL_SUFFIXES.contains(&suffix)
+}
+
+fn is_secret_in(folder: &str, name: &str) -> bool {
+    IN_FOLDERS.contains(&(folder, name))
 }
 
 fn is_secret_file(name: &str) -> bool {
@@ -88,6 +147,17 @@ fn is_secret_file(name: &str) -> bool {
     }
     if let Some(rest) = name.strip_prefix(".env.") {
         return !EXAMPLES.iter().any(|example| format!(".{rest}").ends_with(example));
+    }
+    if let Some((stem, suffix)) = name.rsplit_once('.') {
+        // `example.env` is as good as `.env.example`.
+        let is_example = EXAMPLES.iter().any(|example| format!(".{stem}").ends_with(example));
+        let is_settings = (stem == "secrets" || stem.starts_with("client_secret")) && SECRET_SETTINGS.contains(&suffix);
+        if is_settings
+            || SECRET_SUFFIXES.contains(&suffix) && !stem.is_empty() && !is_example
+            || SECRET_ENDS.iter().any(|end| name.ends_with(end))
+        {
+            return true;
+        }
     }
     name.strip_prefix("id_").is_some_and(|rest| matches!(rest, "rsa" | "dsa" | "ecdsa" | "ed25519" | "ecdsa_sk" | "ed25519_sk"))
 }
@@ -152,9 +222,47 @@ mod tests {
             ("credentials.rs", None),
             (".git", None),
             ("key", None),
+            ("prod.env", Some(SecretName::Certain)),
+            ("example.env", None),
+            ("prod.sample.env", None),
+            ("prod.env.example", None),
+            ("environment", None),
+            ("_netrc", Some(SecretName::Certain)),
+            (".git-credentials", Some(SecretName::Certain)),
+            (".pgpass", Some(SecretName::Certain)),
+            (".dockercfg", Some(SecretName::Certain)),
+            ("release.p12", Some(SecretName::Certain)),
+            ("upload.Keystore", Some(SecretName::Certain)),
+            ("vault.kdbx", Some(SecretName::Certain)),
+            ("terraform.tfstate", Some(SecretName::Certain)),
+            ("terraform.tfstate.backup", Some(SecretName::Certain)),
+            ("prod.auto.tfvars.json", Some(SecretName::Certain)),
+            ("terraform.tfvars.example", None),
+            ("secrets.yaml", Some(SecretName::Certain)),
+            ("client_secret_1-x.apps.googleusercontent.com.json", Some(SecretName::Certain)),
+            ("secrets.rs", None),
+            ("secrets", None),
+            ("secret.yaml", None),
+            ("master.key", Some(SecretName::Certain)),
+            ("service-account-prod.json", Some(SecretName::IfKey)),
+            ("service-account.yaml", None),
+            ("AuthKey_1.p8", Some(SecretName::IfKey)),
+            ("keystore.rs", None),
         ] {
             assert_eq!(secret_name(name.as_bytes()), kind, "{name}");
         }
+    }
+
+    #[test]
+    fn some_names_are_secrets_in_their_folders_alone() {
+        check("home/.docker/config.json", Some(("config.json", true)));
+        check("docker/config.json", None);
+        for (path, is_secret) in
+            [(".docker/config.json", true), ("x/.Docker/Config.json", true), ("config.json", false), (".docker/x", false)]
+        {
+            assert_eq!(secret_path(path.as_bytes()), is_secret.then_some(SecretName::Certain), "{path}");
+        }
+        assert_eq!(secret_path(b"deep/.env"), Some(SecretName::Certain));
     }
 
     #[test]

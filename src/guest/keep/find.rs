@@ -47,7 +47,7 @@ use crate::wire::keep::Find;
 use crate::wire::keep::Found;
 use crate::wire::keep::MOST_HIDDEN;
 use crate::wire::keep::Secret;
-use crate::wire::secret_name;
+use crate::wire::secret_path;
 
 mod moved;
 
@@ -56,8 +56,8 @@ pub(super) use moved::find_in_copy;
 /// What of a file is looked through for a private key; longer ones hold other things.
 const MOST_KEY: u64 = 64 << 10;
 
-/// The words that all forms of private keys in PEM have.
-const KEY: &[u8] = b"PRIVATE KEY";
+/// The words that all forms of private keys in PEM have, and those of age.
+const KEYS: [&[u8]; 2] = [b"PRIVATE KEY", b"AGE-SECRET-KEY-"];
 
 /// Looks through the project for as long as it may; `covered` are the places in it where something of their own is mounted.
 pub(in crate::guest) fn find(workspace: &Path, find: &Find, covered: &BTreeSet<BytesPath>) -> io::Result<Found> {
@@ -163,7 +163,7 @@ impl Visitor for Finder<'_> {
 
     /// Names decide before the rules do: a secret is nearly always ignored.
     fn select(&self, entry: &Entry<'_>) -> Option<bool> {
-        (secret_name(entry.name).is_some() || self.is_auto_run(entry)).then_some(true)
+        (secret_path(entry.full).is_some() || self.is_auto_run(entry)).then_some(true)
     }
 
     fn visit(&self, part: &mut Part, entry: &Entry<'_>) {
@@ -172,7 +172,7 @@ impl Visitor for Finder<'_> {
         }
         if self.is_secret(entry) {
             part.secrets.extend(self.place(entry));
-        } else if entry.kind == Kind::Link && secret_name(entry.name).is_some() && matches(&self.reveal, entry) {
+        } else if entry.kind == Kind::Link && secret_path(entry.full).is_some() && matches(&self.reveal, entry) {
             part.revealed.extend(self.place(entry).map(|place| place.path));
         }
     }
@@ -226,7 +226,7 @@ impl Finder<'_> {
     }
 
     fn is_secret(&self, entry: &Entry<'_>) -> bool {
-        let by_name = match (secret_name(entry.name), entry.kind) {
+        let by_name = match (secret_path(entry.full), entry.kind) {
             (Some(SecretName::IfFolder), Kind::Folder) | (Some(SecretName::IfFolder | SecretName::Certain), Kind::File | Kind::Link) => {
                 true
             }
@@ -238,7 +238,7 @@ impl Finder<'_> {
 
     /// Returns whether what was hidden stays so: until the person reveals it, or puts something in its place that is no key.
     fn is_secret_still(&self, entry: &Entry<'_>) -> bool {
-        let is_no_key = secret_name(entry.name) == Some(SecretName::IfKey) && entry.kind == Kind::File && !self.holds_key(entry);
+        let is_no_key = secret_path(entry.full) == Some(SecretName::IfKey) && entry.kind == Kind::File && !self.holds_key(entry);
         entry.kind != Kind::Link && !is_no_key && !matches(&self.reveal, entry)
     }
 
@@ -279,7 +279,7 @@ impl Finder<'_> {
 /// Returns whether a private key stands at the beginning of a content.
 pub(in crate::guest::keep) fn holds_key(content: &[u8]) -> bool {
     let beginning = &content[..content.len().min(MOST_KEY as usize)];
-    memchr::memmem::find(beginning, KEY).is_some()
+    KEYS.iter().any(|key| memchr::memmem::find(beginning, key).is_some())
 }
 
 /// Returns whether something still stands where it was covered before, and is still to be.

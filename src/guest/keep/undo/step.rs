@@ -31,6 +31,7 @@ use crate::wire::keep::LeftReason;
 use crate::wire::keep::Undone;
 use crate::wire::keep::UndoneTurn;
 use crate::wire::secret_name;
+use crate::wire::secret_path;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
@@ -192,9 +193,9 @@ impl Work<'_> {
 /// Leaves what a running sandbox may hide: while it is written it lies under another name, which nothing hides.
 fn leave_secrets(store: &Store, wanted: &mut Vec<Change>, found: &mut Outcome) {
     let is_secret = |change: &mut Change| {
-        let (folder, name) = split(change.path.as_bytes());
+        let (folder, _) = split(change.path.as_bytes());
         let is_in_one = folder.split(|byte| *byte == b'/').any(|name| secret_name(name) == Some(SecretName::IfFolder));
-        let is_one = match (secret_name(name), &change.after) {
+        let is_one = match (secret_path(change.path.as_bytes()), &change.after) {
             (Some(SecretName::IfKey), Some(Node::File { object, .. })) => {
                 store.get(object).map_or(true, |content| find::holds_key(&content))
             }
