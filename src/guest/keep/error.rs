@@ -33,6 +33,11 @@ pub enum Error {
     TooMany { most: usize },
     #[error("the snapshots of this project take all of the {most_bytes} bytes they may take; take back without putting lines together")]
     Full { most_bytes: u64 },
+    #[error(
+        "there is no room for the copy of the project that this run would work on: it takes {mib} MiB in {n_files} files, and where the engine \
+         keeps its volumes {free}; make room there (`podbay gc`, `podbay review list`), or work in the project itself with `--changes live`"
+    )]
+    NoRoom { mib: u64, n_files: u64, free: String },
     #[error("no turn was begun")]
     NoTurn,
     #[error("there is no review `{name}` of this project; `podbay review list` shows those that wait")]

@@ -22,6 +22,7 @@ use nix::sys::stat::fstatat;
 use nix::sys::stat::futimens;
 use nix::sys::stat::mkdirat;
 use nix::sys::stat::utimensat;
+use nix::sys::statvfs::fstatvfs;
 use nix::sys::time::TimeSpec;
 use nix::unistd::UnlinkatFlags;
 use nix::unistd::symlinkat;
@@ -37,9 +38,71 @@ use crate::guest::tools::save::errno_of;
 use crate::wire::BytesPath;
 use crate::wire::keep::Copied;
 
+/// How much is left free beside a copy, for what is done in it: a disk that is full to the last block stops more than the copying.
+const LEFT_FREE: u64 = 256 << 20;
+
+/// What a copy takes, or what a file system has left; `n_files` counts all that takes an inode.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Room {
+    n_bytes: u64,
+    n_files: u64,
+}
+
+/// Returns what is stored of a folder and all below it, as far as it can be looked at: holes in files take nothing, and are not copied.
+fn measure(project: &Project) -> Room {
+    let mut room = Room::default();
+    let mut folders = vec![Vec::new()];
+    while let Some(path) = folders.pop() {
+        let Ok(folder) = project.list(&path) else { continue };
+        let Ok(mut listed) = folder.try_clone().map_err(|error| errno_of(&error)).and_then(Dir::from_fd) else { continue };
+        for entry in listed.iter().flatten() {
+            let name = entry.file_name().to_bytes();
+            let Ok(stat) = fstatat(&folder, name, AtFlags::AT_SYMLINK_NOFOLLOW) else { continue };
+            if name == b"." || name == b".." {
+                continue;
+            }
+            room.n_files += 1;
+            room.n_bytes += stat.st_blocks.unsigned_abs() * 512;
+            if file_type(&stat) == SFlag::S_IFDIR {
+                folders.push(join(&path, name));
+            }
+        }
+    }
+    room
+}
+
+/// Returns what is left where something is copied to; `None`: that cannot be told.
+fn free(into: &Project) -> Option<Room> {
+    let facts = fstatvfs(&into.list(b"").ok()?).ok()?;
+    // Some file systems count no files.
+    let n_files = if facts.files() == 0 { u64::MAX } else { facts.files_available() };
+    Some(Room { n_bytes: facts.blocks_available().saturating_mul(facts.fragment_size()), n_files })
+}
+
+/// Refuses a copy for which there is no room, before anything of it is written. What an interrupted one left has its room already.
+fn check(needed: Room, there: Room, free: Room) -> Result<(), Error> {
+    let (n_bytes, n_files) = (needed.n_bytes.saturating_sub(there.n_bytes), needed.n_files.saturating_sub(there.n_files));
+    let free = if n_files > free.n_files {
+        format!("there is room for {} more files", free.n_files)
+    } else if n_bytes.saturating_add(LEFT_FREE) > free.n_bytes {
+        format!("{} MiB are free, of which {} are to stay free", free.n_bytes >> 20, LEFT_FREE >> 20)
+    } else {
+        return Ok(());
+    };
+    Err(Error::NoRoom { mib: n_bytes.div_ceil(1 << 20), n_files, free })
+}
+
+/// Copies all that a project holds if there is room for it.
+pub(in crate::guest::keep) fn duplicate(project: &Project, into: &Project) -> Result<Copied, Error> {
+    if let Some(free) = free(into) {
+        check(measure(project), measure(into), free)?;
+    }
+    copy_all(project, into)
+}
+
 /// Copies all that a project holds, git folders too; pipes, sockets and devices are no part of it. What an interrupted copy left there is
 /// replaced.
-pub(in crate::guest::keep) fn duplicate(project: &Project, into: &Project) -> Result<Copied, Error> {
+fn copy_all(project: &Project, into: &Project) -> Result<Copied, Error> {
     let mut copied = Copied::default();
     let mut folders = vec![Vec::new()];
     let mut modes: Vec<(Vec<u8>, FileStat)> = Vec::new();
@@ -150,6 +213,28 @@ mod tests {
 
     use super::*;
     use crate::guest::keep::testing::Scene;
+
+    #[test]
+    fn a_copy_for_which_there_is_no_room_is_not_begun() {
+        let scene = Scene::new();
+        scene.write("in/file", vec![1; 3 << 20]);
+        std::fs::File::create(scene.path("sparse")).expect("made").set_len(8 << 30).expect("grown");
+        let needed = measure(&scene.project());
+        assert_eq!(needed.n_files, 3);
+        assert!((3 << 20..4 << 20).contains(&needed.n_bytes), "{needed:?}");
+        let free = |n_bytes: u64, n_files: u64| check(needed, Room::default(), Room { n_bytes, n_files });
+        free(LEFT_FREE + (4 << 20), 3).expect("there is room");
+        let refused = |result: Result<(), Error>| result.expect_err("no room").to_string();
+        let said = refused(free(LEFT_FREE, 100));
+        assert!(said.contains("it takes 4 MiB in 3 files") && said.contains("256 MiB are free"), "{said}");
+        assert!(said.contains("`--changes live`"), "{said}");
+        let said = refused(free(1 << 40, 2));
+        assert!(said.contains("room for 2 more files"), "{said}");
+        // What is there of it already needs none.
+        check(needed, needed, Room { n_bytes: LEFT_FREE, n_files: 0 }).expect("there is room");
+        let into = Scene::new();
+        assert_eq!(duplicate(&scene.project(), &into.project()).expect("copied").n_files, 2);
+    }
 
     #[test]
     fn a_copy_is_like_the_project_and_an_interrupted_one_is_finished() {
