@@ -2,6 +2,7 @@ use std::path::PathBuf;
 
 use super::session::with_causes;
 use crate::event::Kind;
+use crate::guest::keep::git::ON_ITS_WAY;
 use crate::sandbox::Error;
 use crate::wire::BytesPath;
 use crate::wire::keep::Aside;
@@ -197,11 +198,18 @@ impl Ended {
         }
         let AsideGit { moved, whole, is_late, is_unsure, .. } = &self.settled.aside;
         for aside in moved.first.iter().take(MOST_TOLD) {
-            warn(format!(
-                "a repository was made in this session, or put in another's place: {}; git on your machine would run what its hooks and \
-                 settings say, so look at them before you move it back",
-                self.aside_words(aside, short_path)
-            ));
+            let words = self.aside_words(aside, short_path);
+            warn(if has_our_name(&aside.path) {
+                format!(
+                    "something had a name that repositories get on their way out of the project, whether it is one or not: {words}; if it is, \
+                     git on your machine would run what its hooks and settings say, so look before you move it back"
+                )
+            } else {
+                format!(
+                    "a repository was made in this session, or put in another's place: {words}; git on your machine would run what its hooks \
+                     and settings say, so look at them before you move it back"
+                )
+            });
         }
         self.rest_of_aside().into_iter().for_each(&mut warn);
         if *is_unsure {
@@ -231,6 +239,11 @@ impl Ended {
         );
         Kind::Warning { message }
     }
+}
+
+/// Whether it was found by a name that an earlier session gave to a repository, or that a command gave to anything.
+fn has_our_name(path: &BytesPath) -> bool {
+    path.as_bytes().rsplit(|byte| *byte == b'/').next().is_some_and(|name| name.starts_with(ON_ITS_WAY.as_bytes()))
 }
 
 fn taken(one: &ImportedRepository) -> Kind {
@@ -329,6 +342,24 @@ mod tests {
         ended.settled.imported.repositories[0].path = "sub/.git".into();
         ended.settled.imported.repositories[0].not_imported = vec![NotImported { what: "HEAD".into(), why: "x".to_owned() }];
         assert_eq!(ended.volumes(), ["`podbay-git-s`", "`podbay-below-s`"]);
+    }
+
+    #[test]
+    fn what_only_has_the_name_of_a_repository_on_its_way_is_not_called_one() {
+        let said = |path: &str| {
+            let mut aside = Aside::at(&path.into());
+            aside.kept = Some("s-0".into());
+            let moved = [aside].into_iter().collect();
+            let settled = SettledGit { aside: AsideGit { moved, whole: true, ..AsideGit::default() }, ..SettledGit::default() };
+            match (Ended { settled, ..Ended::default() }).told().as_slice() {
+                [Kind::Warning { message }] => message.clone(),
+                other => panic!("{other:?}"),
+            }
+        };
+        assert!(said("deep/.podbay-aside-x").starts_with("something had a name that repositories get"), "{}", said("deep/.podbay-aside-x"));
+        for path in ["lib/.git", ".podbay-aside-x/.git"] {
+            assert!(said(path).starts_with("a repository was made in this session"), "{}", said(path));
+        }
     }
 
     /// The same of a session that did thousands of each.

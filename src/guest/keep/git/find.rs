@@ -18,7 +18,7 @@ use crate::wire::keep::GitKind;
 /// The longest `.git` file that says something.
 pub(crate) const MAX_POINTER: u64 = 8 * 1024;
 /// What begins the name of something that is being moved out of the project.
-pub(crate) const ON_ITS_WAY: &str = ".podbay-aside-";
+pub const ON_ITS_WAY: &str = ".podbay-aside-";
 /// Longer paths cannot be used from the project's folder, by git neither.
 const MAX_PATH: usize = 4000;
 pub(super) const MAX_FOUND: usize = 10_000;

@@ -65,6 +65,7 @@ mod way;
 pub use aside::Bounds;
 pub use aside::aside;
 pub use copy::Room;
+pub use find::ON_ITS_WAY;
 pub use find::find;
 pub use folder::Folder;
 pub(crate) use folder::Kind;
