@@ -62,18 +62,11 @@ pub(super) struct Walk<'a> {
     device: u64,
     /// Folders that are still to be looked into, and whether each lets its owner not do that.
     folders: Vec<(Vec<u8>, bool)>,
-    opened: Vec<Opened>,
+    /// Folders that are open for the time of the look, and of the taking out of what is found.
+    opened: Vec<OpenedUp>,
     closed: Vec<BytesPath>,
     /// Those that are repositories themselves, in which nobody looked for others.
     passed: HashSet<Vec<u8>>,
-}
-
-/// A folder that is open for the time of the look.
-struct Opened {
-    path: Vec<u8>,
-    lock: OpenedUp,
-    /// Whether a repository was found in it: nobody could take that out otherwise.
-    stays: bool,
 }
 
 impl<'a> Walk<'a> {
@@ -111,11 +104,6 @@ impl<'a> Walk<'a> {
         }
         found.repositories.sort();
         found.parts.sort();
-        for opened in &mut self.opened {
-            let holds =
-                |one: &FoundRepository| one.path.as_bytes().strip_prefix(opened.path.as_slice()).is_some_and(|rest| rest.starts_with(b"/"));
-            opened.stays = opened.stays || found.repositories.iter().any(holds);
-        }
         found
     }
 
@@ -202,7 +190,7 @@ impl<'a> Walk<'a> {
     /// Closes what was opened, and returns which folders nobody could look into.
     pub(super) fn end(self) -> Vec<BytesPath> {
         // What lies deeper was opened later.
-        self.opened.into_iter().rev().filter(|opened| !opened.stays).for_each(|opened| opened.lock.put_back());
+        self.opened.into_iter().rev().for_each(OpenedUp::put_back);
         self.closed
     }
 }
@@ -210,14 +198,14 @@ impl<'a> Walk<'a> {
 /// Returns what lies in a folder; `None`: it does not let anybody know.
 ///
 /// One that has to stay open for what lies in it to be reached is added to `opened`.
-fn names(project: &Folder, path: &[u8], is_locked: bool, opened: &mut Vec<Opened>) -> Option<Vec<(Vec<u8>, Kind)>> {
+fn names(project: &Folder, path: &[u8], is_locked: bool, opened: &mut Vec<OpenedUp>) -> Option<Vec<(Vec<u8>, Kind)>> {
     let lock = if is_locked { project.open_up(path).ok() } else { None };
     let names = project.names(path).ok();
     if let Some(lock) = lock {
         if lock.lets_through() || names.is_none() {
             lock.put_back();
         } else if opened.len() < MAX_OPENED {
-            opened.push(Opened { path: path.to_vec(), lock, stays: false });
+            opened.push(lock);
         }
     }
     names
@@ -347,7 +335,7 @@ mod tests {
         set_mode(&sample, "plain", 0o700);
         assert_eq!(mode(&sample, "plain/deep"), 0);
         set_mode(&sample, "plain/deep", 0o700);
-        assert_eq!(["shut", "listed"].map(|path| mode(&sample, path)), [0o700, 0o700], "what lay in them could not be taken out otherwise");
+        assert_eq!(["shut", "listed"].map(|path| mode(&sample, path)), [0, 0o400], "what lay in them is out, and they are as they were");
     }
 
     #[test]
