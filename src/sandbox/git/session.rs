@@ -31,6 +31,8 @@ use crate::wire::keep::git_of_review;
 
 /// What is said where the box of a session has no git folder of its own.
 const READ_ONLY: &str = "git can only read in this session";
+/// The same where it cannot even do that.
+const NOTHING: &str = "git does not work in this session";
 
 /// The git of one session.
 pub(in crate::sandbox) struct SessionGit {
@@ -344,8 +346,8 @@ fn told(prepared: &PreparedGit) -> Vec<String> {
     let (mut refused, mut notes) = (Vec::new(), Vec::new());
     for repository in &prepared.repositories {
         if let Some(refusal) = &repository.refused {
-            let what =
-                if repository.path.as_bytes() == b".git" { READ_ONLY.to_owned() } else { format!("{READ_ONLY} at {}", repository.path) };
+            let words = if refusal.lets_read() { READ_ONLY } else { NOTHING };
+            let what = if repository.path.as_bytes() == b".git" { words.to_owned() } else { format!("{words} at {}", repository.path) };
             refused.push(format!("{what}: {refusal}"));
         }
         let place = if repository.path.as_bytes() == b".git" { String::new() } else { format!(" at {}", repository.path) };
@@ -371,6 +373,19 @@ mod tests {
     use super::*;
     use crate::wire::keep::GitRefusal;
     use crate::wire::keep::PreparedRepository;
+
+    #[test]
+    fn where_git_cannot_even_read_that_is_said() {
+        let said = |path: &str, refusal: GitRefusal| {
+            let repositories = vec![PreparedRepository::refused(&path.into(), refusal)];
+            told(&PreparedGit { repositories, ..PreparedGit::default() }).concat()
+        };
+        let lent = || GitRefusal::Alternates { from: "/elsewhere".into() };
+        assert!(said(".git", lent()).starts_with("git does not work in this session: it borrows objects from /elsewhere"));
+        assert!(said("sub/.git", lent()).starts_with("git does not work in this session at sub/.git: it borrows"));
+        assert!(said(".git", GitRefusal::NoHead).starts_with("git does not work in this session: it has no HEAD"));
+        assert!(said(".git", GitRefusal::Sha256).starts_with("git can only read in this session: its objects"));
+    }
 
     #[test]
     fn of_many_repositories_some_are_named_and_the_rest_is_counted() {

@@ -103,6 +103,13 @@ pub enum GitRefusal {
     Broken { path: BytesPath, problem: String },
 }
 
+impl GitRefusal {
+    /// Returns whether git can read in a repository that nothing was made for. Without the objects that it borrows, or without `HEAD`, it cannot.
+    pub fn lets_read(&self) -> bool {
+        !matches!(self, Self::Alternates { .. } | Self::NoHead)
+    }
+}
+
 /// The repositories as a session sees them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PreparedGit {
