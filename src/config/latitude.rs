@@ -128,6 +128,7 @@ const TABLE: &[(&str, Latitude)] = &[
     ("sandbox.disk_files", LowerFromNone(Number)),
     ("sandbox.disk_floor", Raise(Size)),
     ("sandbox.reveal", Never),
+    ("sandbox.look_ms", Never),
     ("sandbox.auto_run", Add),
     ("sandbox.changes", Toward(&["review", "live"])),
     ("sandbox.network", Toward(&["none"])),

@@ -1,7 +1,9 @@
 //! Work for several threads that find more of it while they do it, such as folders in folders.
 //!
-//! The last in is the first out, so that little of it lies around: of a tree that is a walk in depth.
+//! The last in is the first out, so that little of it lies around: of a tree that is a walk in depth. What can wait may be put behind all of it:
+//! then the tree is walked in breadth.
 
+use std::collections::VecDeque;
 use std::sync::Condvar;
 use std::sync::Mutex;
 use std::sync::MutexGuard;
@@ -21,14 +23,15 @@ pub(super) struct Queue<W, E = ()> {
 }
 
 struct State<W, E> {
-    work: Vec<W>,
+    /// The next one is at its back.
+    work: VecDeque<W>,
     n_busy: usize,
     ended: Option<E>,
 }
 
 impl<W, E> Default for Queue<W, E> {
     fn default() -> Self {
-        Self { state: Mutex::new(State { work: Vec::new(), n_busy: 0, ended: None }), changed: Condvar::new() }
+        Self { state: Mutex::new(State { work: VecDeque::new(), n_busy: 0, ended: None }), changed: Condvar::new() }
     }
 }
 
@@ -63,11 +66,24 @@ impl<W: Send, E: Send> Queue<W, E> {
     }
 
     pub(super) fn push(&self, work: Vec<W>) {
+        self.bring(work, VecDeque::push_back);
+    }
+
+    /// The same of what comes after all that lies there.
+    pub(super) fn push_behind(&self, work: Vec<W>) {
+        self.bring(work, VecDeque::push_front);
+    }
+
+    fn bring(&self, work: Vec<W>, put: impl Fn(&mut VecDeque<W>, W)) {
         if work.is_empty() {
             return;
         }
         let several = work.len() > 1;
-        self.lock().work.extend(work);
+        let mut state = self.lock();
+        for one in work {
+            put(&mut state.work, one);
+        }
+        drop(state);
         if several {
             self.changed.notify_all();
         } else {
@@ -82,7 +98,7 @@ impl<W: Send, E: Send> Queue<W, E> {
             if state.ended.is_some() {
                 return None;
             }
-            if let Some(work) = state.work.pop() {
+            if let Some(work) = state.work.pop_back() {
                 state.n_busy += 1;
                 return Some((work, Taken(self)));
             }
@@ -150,6 +166,24 @@ mod tests {
         all.sort_unstable();
         assert_eq!(all, (1..2000).collect::<Vec<_>>());
         assert_eq!(queue.into_end(), None);
+    }
+
+    #[test]
+    fn what_is_put_behind_comes_last() {
+        let queue: Queue<u32> = Queue::default();
+        queue.push(vec![1]);
+        let states: Vec<Vec<u32>> = queue.work(|done: &mut Vec<u32>, number| {
+            done.push(number);
+            match number {
+                1 => queue.push(vec![3, 2]),
+                2 => {
+                    queue.push_behind(vec![4, 5]);
+                    queue.push(vec![6]);
+                }
+                _ => {}
+            }
+        });
+        assert_eq!(states.concat(), [1, 2, 6, 3, 4, 5]);
     }
 
     #[test]

@@ -15,7 +15,9 @@ use super::Error;
 use super::Options;
 use super::Project;
 use super::Spec;
+use super::covers::NOT_SEARCHED;
 use super::covers::Record;
+use super::covers::SEARCHED_ON;
 use super::docker;
 use super::docker::Running;
 use super::docker::discard;
@@ -32,6 +34,7 @@ use crate::engine::Engine;
 use crate::engine::Labels;
 use crate::wire::BytesPath;
 use crate::wire::keep::Find;
+use crate::wire::keep::Found;
 use crate::wire::keep::ReviewAnswer;
 use crate::wire::keep::ReviewOrder;
 use crate::wire::keep::TurnAnswer;
@@ -39,6 +42,17 @@ use crate::wire::keep::TurnOrder;
 
 /// How often a box is made for one start; somebody changes the project under our hands when these do not do.
 const MOST_TRIES: u32 = 4;
+
+/// How long the search through what is left may take.
+const SEARCH: Duration = Duration::from_mins(10);
+
+/// What came of the search through what there was no time for before the first command.
+pub(super) struct Searched {
+    pub(super) hidden: Vec<String>,
+    pub(super) read_only: Vec<String>,
+    pub(super) warnings: Vec<String>,
+    pub(super) is_whole: bool,
+}
 
 /// What a session's boxes have to cover, and the keeper, once there is one.
 pub(super) struct Covering {
@@ -54,6 +68,9 @@ struct State {
     /// What the last box covers.
     covers: Option<Covers>,
     warnings: Vec<String>,
+    /// Whether all of the project was looked through since the session began, and whether it had been before.
+    is_whole: bool,
+    was_whole: bool,
     /// What the last look from outside of the box would hide.
     seen: Option<Covers>,
     /// What a person should know of that.
@@ -75,8 +92,22 @@ struct Asked<'a> {
 /// A box, and what it should have covered.
 struct Attempt {
     running: Running,
+    looked: Looked,
+}
+
+/// What came of a look at the project.
+struct Looked {
     covers: Covers,
     warnings: Vec<String>,
+    /// Whether there was time for all of it.
+    is_whole: bool,
+}
+
+impl Looked {
+    fn of(found: &Found) -> Self {
+        let (covers, warnings) = Covers::of(found);
+        Self { covers, warnings, is_whole: found.is_whole }
+    }
 }
 
 impl State {
@@ -154,16 +185,54 @@ impl Covering {
         let (seen, _) = Covers::of(&found);
         let before = state.seen.as_ref().unwrap_or(covers);
         if seen != *before {
-            self.remember(&seen);
+            self.remember(&seen, found.is_whole);
             let new = seen.newly_hidden(before);
             if !new.is_empty() {
-                state.news.push(format!(
-                    "commands of this session can read {}, which came after the sandbox was made; from the next one it is hidden",
-                    new.join(", ")
-                ));
+                // Of what nobody had looked at nobody knows when it came.
+                let why = if state.is_whole { "came after the sandbox was made" } else { "was not found before the sandbox was made" };
+                state
+                    .news
+                    .push(format!("commands of this session can read {}, which {why}; from the next one it is hidden", new.join(", ")));
             }
             state.seen = Some(seen);
         }
+    }
+
+    /// Whether a session is to look through what there was no time for before its first command.
+    pub(super) async fn is_to_be_searched(&self) -> bool {
+        self.purpose == Purpose::Keep && !self.state.lock().await.is_whole
+    }
+
+    /// Looks through all of the project, once, by a keeper of its own. The next box covers what it finds; returns what is to be said of that, if
+    /// anything was found.
+    pub(super) async fn search(&self, made: &Made, within: Duration, cancel: &CancellationToken) -> Result<Searched, Error> {
+        let Made { engine, spec, labels, .. } = made;
+        // In a copy are the session's own doings; what it is a copy of tells what is the person's.
+        let spec = &spec.in_place();
+        let known = self.state.lock().await.covers.clone().unwrap_or_default();
+        let mut keeper = Keeper::start(engine, spec, labels, Purpose::Look, within, cancel).await?;
+        let find = Find { budget_ms: SEARCH.as_millis() as u64, ..self.knowing(&known) };
+        let found = match keeper.find(find, cancel).await {
+            Ok(found) => found,
+            Err(error) => {
+                keeper.discard(engine).await;
+                return Err(error);
+            }
+        };
+        keeper.close();
+        let Looked { covers: seen, warnings, is_whole } = Looked::of(&found);
+        let mut state = self.state.lock().await;
+        let is_new = |warning: &String| !state.warnings.contains(warning);
+        let warnings = warnings.into_iter().filter(is_new).collect();
+        let (hidden, read_only) = (seen.newly_hidden(&known), seen.newly_read_only(&known));
+        self.remember(&seen, is_whole);
+        state.is_whole |= is_whole;
+        // It may have been made anew meanwhile, and have found more.
+        let covers =
+            state.covers.as_ref().map_or_else(|| seen.clone(), |covers| if *covers == known { seen.clone() } else { covers.and(&seen) });
+        state.covers = Some(covers);
+        state.seen = None;
+        Ok(Searched { hidden, read_only, warnings, is_whole })
     }
 
     /// Returns what a person should know that came out since it was last asked.
@@ -179,8 +248,8 @@ impl Covering {
         self.record.read(&self.find.auto_run)
     }
 
-    fn remember(&self, covers: &Covers) {
-        self.record.write(covers, &self.find.auto_run);
+    fn remember(&self, covers: &Covers, is_whole: bool) {
+        self.record.write(covers, &self.find, is_whole);
     }
 
     /// Makes a box, or joins that of `podbay up`, that covers what is to be covered now. What is to be said of one that was not joined goes
@@ -196,6 +265,9 @@ impl Covering {
         let Made { engine, labels, git, .. } = made;
         let git = git.as_ref();
         let mut state = self.state.lock().await;
+        if state.covers.is_none() {
+            state.was_whole = self.record.is_whole(&self.find);
+        }
         let known = state.covers.clone().unwrap_or_else(|| self.remembered());
         let mut covers = known.clone();
         let mut n_tries = 1;
@@ -230,12 +302,14 @@ impl Covering {
                         None => None,
                     };
                     let uncovered = is_covered(&covering.lending(lent), &attempt.running.facts);
-                    if attempt.covers == covers && uncovered.is_ok() {
+                    let Looked { covers: seen, warnings, is_whole } = attempt.looked;
+                    if seen == covers && uncovered.is_ok() {
                         // What lies in a copy tells nothing of the project.
                         if spec.review.is_none() {
-                            self.remember(&covers);
+                            self.remember(&covers, is_whole);
                         }
-                        state.warnings = attempt.warnings;
+                        state.warnings = warnings;
+                        state.is_whole |= is_whole;
                         state.covers = Some(covers);
                         return Ok(attempt.running);
                     }
@@ -243,7 +317,7 @@ impl Covering {
                     if is_last {
                         return Err(unsettled(uncovered.err()));
                     }
-                    attempt.covers
+                    seen
                 }
                 Err(error) if is_last || cancel.is_cancelled() => return Err(error),
                 Err(Error::Uncovered { .. }) => Covers::default(),
@@ -271,8 +345,7 @@ impl Covering {
                 list.dedup();
             }
         }
-        let (covers, warnings) = Covers::of(&found);
-        Ok(Attempt { running, covers, warnings })
+        Ok(Attempt { running, looked: Looked::of(&found) })
     }
 
     /// Starts a box that works on a copy of the project. That it is one of this project a keeper says, which has both before it.
@@ -284,7 +357,7 @@ impl Covering {
         let (started, found) = tokio::join!(starting, looking);
         let Attempt { running, .. } = started?;
         match found {
-            Ok((covers, warnings)) if state.keeper_copy() == Some(running.facts.workspace) => Ok(Attempt { running, covers, warnings }),
+            Ok(looked) if state.keeper_copy() == Some(running.facts.workspace) => Ok(Attempt { running, looked }),
             found => {
                 discard(asked.engine, &running).await;
                 found.and_then(|_| Err(Error::OtherFiles { path: asked.spec.project.path().to_owned() }))
@@ -299,11 +372,11 @@ impl Covering {
         let looking = Box::pin(self.look(state, asked));
         let (joined, found) = tokio::join!(joining, looking);
         match (joined?, found) {
-            (Some(running), Ok((covers, warnings))) => {
+            (Some(running), Ok(looked)) => {
                 if let Some(git) = asked.git {
                     Box::pin(git.look_on(engine, spec, asked.labels, within, cancel)).await?;
                 }
-                Ok(Some(Attempt { running, covers, warnings }))
+                Ok(Some(Attempt { running, looked }))
             }
             (Some(running), Err(error)) => {
                 discard(engine, &running).await;
@@ -313,7 +386,7 @@ impl Covering {
         }
     }
 
-    async fn look(&self, state: &mut State, asked: Asked<'_>) -> Result<(Covers, Vec<String>), Error> {
+    async fn look(&self, state: &mut State, asked: Asked<'_>) -> Result<Looked, Error> {
         let Asked { engine, spec, labels, within, find, cancel, .. } = asked;
         let mut is_new = false;
         let found = loop {
@@ -337,13 +410,18 @@ impl Covering {
                 }
             }
         };
-        if found.lost.is_empty() { Ok(Covers::of(&found)) } else { Err(Error::lost_from_view(&found.lost)) }
+        if found.lost.is_empty() { Ok(Looked::of(&found)) } else { Err(Error::lost_from_view(&found.lost)) }
     }
 
     /// Returns what the box hides, and what a person should know of what it cannot cover.
     pub(super) async fn told(&self) -> (Vec<String>, Vec<String>) {
         let state = self.state.lock().await;
-        (state.covers.as_ref().map_or_else(Vec::new, |covers| covers.hidden().to_vec()), state.warnings.clone())
+        let words = if self.purpose == Purpose::Keep { SEARCHED_ON } else { NOT_SEARCHED };
+        let not_whole = (!state.is_whole && !state.was_whole).then(|| words.to_owned());
+        (
+            state.covers.as_ref().map_or_else(Vec::new, |covers| covers.hidden().to_vec()),
+            state.warnings.iter().cloned().chain(not_whole).collect(),
+        )
     }
 
     /// Ends the keeper and waits until it is gone.
@@ -377,10 +455,12 @@ pub async fn look_through(
         .await;
     drop(state);
     covering.close().await;
-    let (covers, warnings) = found?;
-    covering.remember(&covers);
+    let Looked { covers, warnings, is_whole } = found?;
+    covering.remember(&covers, is_whole);
+    let is_known = is_whole || covering.record.is_whole(&covering.find);
     let mut spec = spec.covering(&covers);
     spec.warnings.extend(warnings);
+    spec.warnings.extend((!is_known).then(|| NOT_SEARCHED.to_owned()));
     Ok(spec)
 }
 

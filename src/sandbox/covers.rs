@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use super::Project;
 use crate::wire::BytesPath;
+use crate::wire::keep::Find;
 use crate::wire::keep::Found;
 use crate::wire::keep::Known;
 
@@ -22,6 +23,13 @@ const LONGEST: u64 = 4 << 20;
 
 /// Most folders that are made places of their own, so that nobody moves away what is read-only below them.
 const MOST_FOLDERS: usize = 64;
+
+/// What is said where not all was looked through before the first command: of a session, which goes on with that, and of all others.
+pub(super) const SEARCHED_ON: &str = "there was not enough time to look through the whole project for secrets before the first command: the rest is \
+                                      looked through meanwhile, and until then commands can read what is not found; a larger `sandbox.look_ms` gives \
+                                      the first look more time";
+pub(super) const NOT_SEARCHED: &str = "there was not enough time to look through the whole project for secrets: those that were not found can be read by \
+                                       commands; a larger `sandbox.look_ms` gives it more, and a session looks through all of it once";
 
 /// Where the project is in a box.
 const WORKSPACE: &str = "/workspace";
@@ -60,12 +68,6 @@ impl Covers {
         if !unnamed.is_empty() {
             warnings
                 .push(format!("commands can read and change {}: no engine takes a name that is not UTF-8; rename it", unnamed.join(", ")));
-        }
-        if !found.is_whole {
-            warnings.push(
-                "there was not enough time to look through the whole project for secrets: those that were not found can be read by commands"
-                    .to_owned(),
-            );
         }
         if !found.unread.is_empty() {
             let unread: Vec<String> = found.unread.iter().map(ToString::to_string).collect();
@@ -106,6 +108,11 @@ impl Covers {
     /// Returns what is hidden here and was not there, but for the settings of repositories: of one that was made meanwhile more is told.
     pub(super) fn newly_hidden(&self, before: &Self) -> Vec<String> {
         self.hidden.iter().filter(|path| !before.hidden.contains(path) && !path.ends_with("/.git/config")).cloned().collect()
+    }
+
+    /// Returns what is read-only here and was not there.
+    pub(super) fn newly_read_only(&self, before: &Self) -> Vec<String> {
+        self.read_only.iter().filter(|path| !before.read_only.contains(path)).cloned().collect()
     }
 
     /// Returns what commands cannot read, for a person to see.
@@ -187,6 +194,12 @@ struct Written {
     /// The patterns by which files were found to be read-only.
     #[serde(default)]
     auto_run: Vec<String>,
+    /// Exceptions from what is hidden, as they were then.
+    #[serde(default)]
+    reveal: Vec<String>,
+    /// Whether all of the project was looked through at some time, by the same patterns.
+    #[serde(default)]
+    is_whole: bool,
 }
 
 impl Record {
@@ -197,19 +210,32 @@ impl Record {
     /// Returns what is remembered. It is a guess, so that one that cannot be read is none. What was read-only by a pattern that the settings have no
     /// longer is left out with all others, to be found again.
     pub(super) fn read(&self, auto_run: &[String]) -> Covers {
-        let is_short = fs::metadata(&self.file).is_ok_and(|facts| facts.is_file() && facts.len() <= LONGEST);
-        let written: Option<Written> =
-            is_short.then(|| fs::read(&self.file).ok()).flatten().and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        let Some(mut written) = written.filter(|written| written.project == self.project) else { return Covers::default() };
+        let Some(mut written) = self.written() else { return Covers::default() };
         if !written.auto_run.iter().all(|pattern| auto_run.contains(pattern)) {
             written.covers.read_only.retain(|path| path.ends_with("/.git"));
         }
         written.covers
     }
 
+    /// Returns whether all of the project was looked through for what is remembered, by the same patterns.
+    pub(super) fn is_whole(&self, find: &Find) -> bool {
+        self.written().is_some_and(|written| written.is_whole && written.auto_run == find.auto_run && written.reveal == find.reveal)
+    }
+
+    fn written(&self) -> Option<Written> {
+        let is_short = fs::metadata(&self.file).is_ok_and(|facts| facts.is_file() && facts.len() <= LONGEST);
+        let written: Option<Written> =
+            is_short.then(|| fs::read(&self.file).ok()).flatten().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        written.filter(|written| written.project == self.project)
+    }
+
     /// Remembers what a box covers; where that fails the next one starts a little later.
-    pub(super) fn write(&self, covers: &Covers, auto_run: &[String]) {
-        let written = Written { project: self.project.clone(), covers: covers.clone(), auto_run: auto_run.to_vec() };
+    ///
+    /// `is_whole`: whether all of the project was looked through for it.
+    pub(super) fn write(&self, covers: &Covers, find: &Find, is_whole: bool) {
+        let is_whole = is_whole || self.is_whole(find);
+        let (auto_run, reveal) = (find.auto_run.clone(), find.reveal.clone());
+        let written = Written { project: self.project.clone(), covers: covers.clone(), auto_run, reveal, is_whole };
         let place = || {
             let folder = self.file.parent()?;
             let mut file = tempfile::NamedTempFile::new_in(folder).ok()?;
@@ -268,39 +294,57 @@ mod tests {
         let many: Vec<String> = (0..70).map(|number| format!("{number:02}/.vscode")).collect();
         let mut found = found(&[], &many.iter().map(String::as_str).collect::<Vec<_>>());
         found.secrets.push(Secret { path: BytesPath::from_bytes(b".env.\xff"), is_folder: false });
-        (found.is_whole, found.n_left_out) = (false, 3);
+        found.n_left_out = 3;
         found.unread = vec!["~/shared".into()];
         let (covers, warnings) = Covers::of(&found);
         let all = warnings.join("\n");
-        for words in [r".env.\xff: no engine", "not enough time", "3 more files", "include ~/shared, which", "in 64, 65, 66, 67, 68, 69:"] {
+        for words in [r".env.\xff: no engine", "3 more files", "include ~/shared, which", "in 64, 65, 66, 67, 68, 69:"] {
             assert!(all.contains(words), "{words}: {all}");
         }
         assert_eq!((covers.held_folders().len(), covers.hidden().len()), (64, 0));
         assert!(covers.is_held("63/.vscode") && covers.is_held(".envrc") && !covers.is_held("64/.vscode") && !covers.is_held("69/a/.git"));
     }
 
+    fn by(auto_run: &[&str]) -> Find {
+        Find { auto_run: auto_run.iter().map(|&pattern| pattern.to_owned()).collect(), ..Find::default() }
+    }
+
     #[test]
     fn what_is_remembered_is_that_of_the_very_project() {
         let folder = tempfile::tempdir().expect("a folder");
         let record = Record { file: folder.path().join("1-2.json"), project: "/a".to_owned() };
-        assert_eq!(record.read(&[]), Covers::default());
+        assert_eq!(record.read(&by(&[]).auto_run), Covers::default());
         let (covers, _) = Covers::of(&found(&[".env"], &[]));
-        record.write(&covers, &[]);
-        assert_eq!(record.read(&[]), covers);
+        record.write(&covers, &by(&[]), false);
+        assert_eq!(record.read(&by(&[]).auto_run), covers);
         // The folder is gone, and another one got its inode.
-        assert_eq!(Record { project: "/b".to_owned(), ..record.clone() }.read(&[]), Covers::default());
+        assert_eq!(Record { project: "/b".to_owned(), ..record.clone() }.read(&by(&[]).auto_run), Covers::default());
         fs::write(&record.file, "{").expect("written");
-        assert_eq!(record.read(&[]), Covers::default());
+        assert_eq!(record.read(&by(&[]).auto_run), Covers::default());
     }
     #[test]
     fn what_a_pattern_made_read_only_that_is_gone_from_the_settings_is_forgotten() {
         let folder = tempfile::tempdir().expect("a folder");
         let record = Record { file: folder.path().join("1-2.json"), project: "/a".to_owned() };
         let (covers, _) = Covers::of(&found(&[".env"], &[".envrc", "sub/.git"]));
-        let patterns = |list: &[&str]| list.iter().map(|&pattern| pattern.to_owned()).collect::<Vec<_>>();
-        record.write(&covers, &patterns(&[".envrc", ".vscode"]));
-        assert_eq!(record.read(&patterns(&[".vscode", ".envrc", "more"])), covers);
+        record.write(&covers, &by(&[".envrc", ".vscode"]), false);
+        assert_eq!(record.read(&by(&[".vscode", ".envrc", "more"]).auto_run), covers);
         let (fewer, _) = Covers::of(&found(&[".env"], &["sub/.git"]));
-        assert_eq!(record.read(&patterns(&[".vscode"])), fewer);
+        assert_eq!(record.read(&by(&[".vscode"]).auto_run), fewer);
+    }
+
+    #[test]
+    fn that_all_was_looked_through_is_remembered_for_the_same_patterns() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let record = Record { file: folder.path().join("1-2.json"), project: "/a".to_owned() };
+        let covers = Covers::default();
+        assert!(!record.is_whole(&by(&[])));
+        record.write(&covers, &by(&[".envrc"]), false);
+        assert!(!record.is_whole(&by(&[".envrc"])));
+        record.write(&covers, &by(&[".envrc"]), true);
+        // A look that has no time to go so far takes nothing from it.
+        record.write(&covers, &by(&[".envrc"]), false);
+        assert!(record.is_whole(&by(&[".envrc"])) && !record.is_whole(&by(&[".envrc", ".vscode"])));
+        assert!(!record.is_whole(&Find { reveal: vec![".env".to_owned()], ..by(&[".envrc"]) }), "what was revealed then was not found");
     }
 }

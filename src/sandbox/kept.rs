@@ -57,6 +57,8 @@ pub(super) struct Inner {
     began: OnceLock<DiskBegan>,
     /// What is to be said of an environment that was not joined.
     beside: OnceLock<String>,
+    /// Ends the search through what of the project there was no time for at the start.
+    pub(super) searching: CancellationToken,
     pub(super) state: Mutex<State>,
 }
 
@@ -101,6 +103,8 @@ pub(super) struct State {
     pub(super) told: bool,
     ends: VecDeque<Instant>,
     pub(super) last_reason: String,
+    /// What was found that the box which runs does not cover, in words.
+    pub(super) found_late: Option<String>,
     closed: bool,
 }
 
@@ -192,6 +196,7 @@ impl Sandbox {
             haste: OnceLock::new(),
             began: OnceLock::new(),
             beside: OnceLock::new(),
+            searching: CancellationToken::new(),
             state,
         };
         let running = match inner.make(cancel).await {
@@ -219,7 +224,9 @@ impl Sandbox {
         let warnings = inner.beside.get().cloned().into_iter().chain(warnings).collect();
         let started = Started { facts: running.facts.clone(), warnings, duration: begun.elapsed(), joined: !running.owned, hidden };
         inner.state.lock().await.running = Some(running);
-        Ok((Self { inner: Arc::new(inner) }, started))
+        let sandbox = Self { inner: Arc::new(inner) };
+        sandbox.search_on();
+        Ok((sandbox, started))
     }
 
     /// Names the token by which cancelled calls get no more time to end by themselves. The first one counts.
@@ -281,18 +288,22 @@ impl Sandbox {
         let mut state = self.inner.state.lock().await;
         let entries = self.inner.way.entries();
         let before = state.entries;
-        let mut replaced = None;
+        let mut why = None;
+        let (n_box, found_late) = (state.n_boxes, state.found_late.clone());
         if let Some(running) = &mut state.running
             && running.link.ended().is_none()
         {
-            replaced = before.gone(entries);
-            let Some(name) = replaced else {
-                return Ok(Living { link: running.link.clone(), n_box: state.n_boxes, in_place_of: None });
-            };
-            tracing::info!(name, "the sandbox is made anew, because what it protects was replaced");
-            running.link.close();
+            let replaced = before.gone(entries).map(|name| {
+                format!("`{name}` of the project was replaced or removed while the sandbox ran, which protects what it started with")
+            });
             // That of `podbay up` protects it as little for anybody else.
-            running.owned |= running.id.is_some();
+            running.owned |= replaced.is_some() && running.id.is_some();
+            why = replaced.or(found_late);
+            let Some(why) = &why else {
+                return Ok(Living { link: running.link.clone(), n_box, in_place_of: None });
+            };
+            tracing::info!(why, "the sandbox is made anew");
+            running.link.close();
         }
         if state.closed {
             return Err(Error::Cancelled);
@@ -300,12 +311,7 @@ impl Sandbox {
         let mut in_place_of = None;
         if let Some(gone) = state.running.take() {
             if !state.told {
-                let reason = match replaced {
-                    Some(name) => format!(
-                        "`{name}` of the project was replaced or removed while the sandbox ran, which protects what it started with"
-                    ),
-                    None => gone.link.ended().map_or_else(String::new, |reason| reason.to_string()),
-                };
+                let reason = why.unwrap_or_else(|| gone.link.ended().map_or_else(String::new, |reason| reason.to_string()));
                 self.tell(&mut state, &reason);
                 in_place_of = Some(format!("{reason}. {}", what_follows(&gone)));
             }
@@ -329,6 +335,7 @@ impl Sandbox {
         state.running = Some(running);
         state.entries = entries;
         state.git_was_away |= !entries.has_git();
+        state.found_late = None;
         state.n_boxes += 1;
         state.told = false;
         Ok(Living { link, n_box: state.n_boxes, in_place_of })
@@ -403,6 +410,7 @@ impl Sandbox {
 
     /// Ends the box and waits until it is removed.
     pub async fn close(&self) {
+        self.inner.searching.cancel();
         let mut state = self.inner.state.lock().await;
         state.closed = true;
         self.inner.close_keeper().await;

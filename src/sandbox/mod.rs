@@ -29,6 +29,7 @@ mod overlay;
 mod project;
 mod review;
 mod reviewing;
+mod searching;
 mod spec;
 mod turns;
 mod user;

@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use serde::Deserialize;
 use serde::Serialize;
 
@@ -7,9 +5,6 @@ use crate::event::ByteSize;
 use crate::event::Seconds;
 use crate::wire::keep::Find;
 use crate::wire::message::DiskLimits;
-
-/// How long the keeper may look through a project.
-const FIND_BUDGET: Duration = Duration::from_millis(300);
 
 /// How boxes are made: the section `[sandbox]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -39,6 +34,9 @@ pub struct Options {
     pub disk_floor: ByteSize,
     /// Secrets that commands may read, as patterns like those of `.gitignore`; all others that are found are hidden.
     pub reveal: Vec<String>,
+    /// Milliseconds that a project is looked through for secrets before the first command, at most half of `start_timeout`. A session looks through
+    /// the rest after that, and gets a sandbox that hides what it finds there.
+    pub look_ms: u64,
     /// Files and folders that programs on your machine run by themselves, as such patterns: commands cannot change those that are there.
     pub auto_run: Vec<String>,
     /// Where the changes of `podbay run` go: `live`, into the project as they are made, or `review`, held back until they are accepted.
@@ -93,7 +91,8 @@ const AUTO_RUN: [&str; 15] = [
 impl Options {
     /// Returns what the keeper is to look for.
     pub(super) fn find(&self) -> Find {
-        Find { reveal: self.reveal.clone(), auto_run: self.auto_run.clone(), budget_ms: FIND_BUDGET.as_millis() as u64, ..Find::default() }
+        let budget_ms = self.look_ms.min(self.start_timeout.get().saturating_mul(500));
+        Find { reveal: self.reveal.clone(), auto_run: self.auto_run.clone(), budget_ms, ..Find::default() }
     }
 
     /// Returns what the guest is to watch.
@@ -135,6 +134,7 @@ impl Default for Options {
             disk_files: 1_000_000,
             disk_floor: ByteSize::gib(1),
             reveal: Vec::new(),
+            look_ms: 300,
             auto_run: AUTO_RUN.map(ToOwned::to_owned).to_vec(),
             changes: Changes::Review,
             network: Network::None,

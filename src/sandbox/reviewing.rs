@@ -117,6 +117,7 @@ impl Sandbox {
 
     /// Ends the box for good; the keeper stays.
     async fn end_box(&self) {
+        self.inner.searching.cancel();
         let mut state = self.inner.state.lock().await;
         state.end();
         if let Some(running) = state.running.take() {

@@ -252,6 +252,11 @@ impl Spec {
         Self { review: Some(held.clone()), ..self.clone() }
     }
 
+    /// Returns the same box on the project itself.
+    pub(super) fn in_place(&self) -> Self {
+        Self { review: None, ..self.clone() }
+    }
+
     /// Returns where the box must have mounts of its own.
     pub(super) fn places(&self) -> BTreeSet<BytesPath> {
         let mut places = if self.review.is_some() { self.covers.covered() } else { self.covers.places() };

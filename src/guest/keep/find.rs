@@ -66,7 +66,8 @@ pub(in crate::guest) fn find(workspace: &Path, find: &Find, covered: &BTreeSet<B
     let cancelled = AtomicBool::new(false);
     let stop = Stop::new(&cancelled, Some(Instant::now() + Duration::from_millis(find.budget_ms)));
     let finder = Finder { workspace, reveal: patterns(&find.reveal)?, auto_run: patterns(&find.auto_run)?, covered, stop: &stop };
-    let walk = Walk { base: &base, prefix: b"", rules: Some(Arc::new(Rules::default())), hidden: true, max_depth: usize::MAX, stop: &stop };
+    let rules = Some(Arc::new(Rules::default()));
+    let walk = Walk { base: &base, prefix: b"", rules, hidden: true, max_depth: usize::MAX, in_breadth: true, stop: &stop };
     let walked = walk.run(&finder);
     let mut found = Found { is_whole: !stop.is_late(), n_unreadable: walked.n_unreadable, ..Found::default() };
     let mut revealed = BTreeSet::new();

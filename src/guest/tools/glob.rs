@@ -58,6 +58,7 @@ pub(super) fn run(workspace: &Workspace, call: &Glob, stop: &AtomicBool) -> Resu
         rules: Some(Rules::above(root, start.as_bytes())),
         hidden: pattern.names_hidden,
         max_depth: pattern.max_depth,
+        in_breadth: false,
         stop,
     };
     let n = call.max_results.clamp(1, MAX_RESULTS) as usize;

@@ -84,7 +84,8 @@ pub(super) fn run(workspace: &Workspace, call: &Grep, stop: &AtomicBool) -> Resu
         let base = root.descend(&call.path)?;
         root.refuse_secret(&call.path, &base, call.protected)?;
         let rules = Some(Rules::above(root, prefix));
-        n_unreadable += Walk { base: &base, prefix, rules, hidden: false, max_depth: usize::MAX, stop }.run(&search).n_unreadable;
+        n_unreadable +=
+            Walk { base: &base, prefix, rules, hidden: false, max_depth: usize::MAX, in_breadth: false, stop }.run(&search).n_unreadable;
     } else {
         let (file, _) = root.open_file(&call.path)?;
         root.refuse_secret(&call.path, &file, call.protected)?;

@@ -41,7 +41,8 @@ pub(super) fn run(workspace: &Workspace, call: &ListDirectory, stop: &AtomicBool
     let base = root.descend(&call.path)?;
     let listed = if call.recursive {
         let rules = Some(Rules::above(root, path.as_bytes()));
-        let walk = Walk { base: &base, prefix: path.as_bytes(), rules, hidden: call.show_hidden, max_depth: usize::MAX, stop };
+        let walk =
+            Walk { base: &base, prefix: path.as_bytes(), rules, hidden: call.show_hidden, max_depth: usize::MAX, in_breadth: false, stop };
         deep(&walk, n, call.show_size)
     } else {
         one(base.as_fd(), call, n, stop).map_err(|errno| root.fault(&call.path, errno))?
@@ -58,7 +59,7 @@ pub(super) fn tree(workspace: &Workspace, call: &Tree, stop: &AtomicBool) -> Res
     let base = root.descend(&call.path)?;
     let rules = Some(Rules::above(root, path.as_bytes()));
     let max_depth = call.depth.max(1) as usize;
-    let walk = Walk { base: &base, prefix: path.as_bytes(), rules, hidden: false, max_depth, stop };
+    let walk = Walk { base: &base, prefix: path.as_bytes(), rules, hidden: false, max_depth, in_breadth: false, stop };
     let listed = deep(&walk, call.max_entries.clamp(1, MAX_ENTRIES) as usize, false);
     listing(path, listed, stop)
 }

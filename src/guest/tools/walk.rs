@@ -1,4 +1,4 @@
-//! Walks a folder in depth, on several threads.
+//! Walks a folder on several threads, in depth or in breadth.
 //!
 //! `ignore`'s own walker would do, but for what may stand in a hostile folder. It opens `.gitignore` by its path and waits for
 //! ever if that is a named pipe; and it panics where no thread can be started, leaving the others asleep for good, which a
@@ -88,6 +88,8 @@ pub(in crate::guest) struct Walk<'a> {
     pub(in crate::guest) hidden: bool,
     /// How deep, where the names in the base itself are 1.
     pub(in crate::guest) max_depth: usize,
+    /// Whether what lies near the top comes first, wherever: there may be no time for all.
+    pub(in crate::guest) in_breadth: bool,
     pub(in crate::guest) stop: &'a Stop<'a>,
 }
 
@@ -175,6 +177,9 @@ impl<V: Visitor> Run<'_, V> {
             if self.take(&folder, name, &mut path, state) && depth + 1 < self.walk.max_depth {
                 work.push(Work::Folder { full: path.clone(), rules: folder.rules.clone(), depth: depth + 1 });
             }
+        }
+        if self.walk.in_breadth {
+            self.queue.push_behind(std::mem::take(&mut work).into_iter().rev().collect());
         }
         if files.len() <= 2 * CHUNK {
             self.queue.push(work);
@@ -265,5 +270,45 @@ fn look(folder: BorrowedFd<'_>, name: &[u8]) -> Kind {
         Ok(SFlag::S_IFDIR) => Kind::Folder,
         Ok(SFlag::S_IFLNK) => Kind::Link,
         _ => Kind::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::sync::Mutex;
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+
+    struct Order(Mutex<Vec<String>>);
+
+    impl Visitor for Order {
+        type State = ();
+
+        fn select(&self, _: &Entry<'_>) -> Option<bool> {
+            Some(true)
+        }
+
+        fn visit(&self, (): &mut (), entry: &Entry<'_>) {
+            self.0.lock().expect("nobody panicked").push(String::from_utf8_lossy(entry.path()).into_owned());
+        }
+    }
+
+    #[test]
+    fn what_lies_near_the_top_is_looked_at_first() {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::create_dir_all(folder.path().join("a/b/c")).expect("made");
+        fs::create_dir_all(folder.path().join("z/y")).expect("made");
+        let order = |in_breadth: bool| {
+            let base = Beneath::new(OwnedFd::from(fs::File::open(folder.path()).expect("opens")));
+            let cancelled = AtomicBool::new(false);
+            let stop = Stop::new(&cancelled, None);
+            let visitor = Order(Mutex::default());
+            Walk { base: &base, prefix: b"", rules: None, hidden: true, max_depth: usize::MAX, in_breadth, stop: &stop }.run(&visitor);
+            visitor.0.into_inner().expect("nobody panicked").into_iter().filter(|path| path.contains('/')).collect::<Vec<_>>()
+        };
+        assert_eq!(order(true), ["a/b", "z/y", "a/b/c"]);
+        assert_eq!(order(false), ["a/b", "a/b/c", "z/y"]);
     }
 }

@@ -9,6 +9,7 @@ use crate::support::ScriptedModel;
 use crate::support::test_env::Done;
 use crate::support::test_env::run;
 use crate::support::test_env::start;
+use crate::support::test_env::until;
 
 const SECRET: &str = "TOKEN=s3cr3t-of-the-person";
 const PEM: &str = "-----BEGIN PRIVATE KEY-----\ns3cr3t-of-the-person\n";
@@ -247,6 +248,54 @@ fn a_secret_that_the_person_puts_beside_or_makes_meanwhile_is_hidden_or_told_of(
     env.wait_for("begun.2");
     env.write("sub/.env.more", "TOKEN=s3cr3t-more");
     task.wait().expect(0).says(&["commands of this session can read sub/.env.more, which came after the sandbox was made"]);
+    env.assert_no_container();
+}
+
+#[test]
+fn what_there_was_no_time_for_is_found_beside_the_session_and_hidden_from_then_on() {
+    let Some(env) = TestBox::new() else { return };
+    env.write("deep/er/.env", SECRET);
+    env.write("deep/wait.sh", "until [ -e on ]; do sleep 0.05; done");
+    env.write("deep/read.sh", "cat deep/er/.env; echo was read");
+    let read = || json!({"command": "bash deep/read.sh"});
+    let wait = || json!({"command": "bash deep/wait.sh"});
+    // One of them finds that it gets another sandbox, and is not carried out.
+    let model = ScriptedModel::new()
+        .calls("bash", wait())
+        .calls("bash", wait())
+        .calls("bash", read())
+        .calls("bash", read())
+        .says("Done.")
+        .start_blocking();
+    let no_time = |command: &mut std::process::Command| {
+        command.env("PODBAY_SANDBOX_LOOK_MS", "0");
+    };
+    let mut task = env.task(&model, &["work"]);
+    no_time(&mut task);
+    let task = start(&mut task);
+    let is_searched = || {
+        let records = std::fs::read_dir(env.state().join("covers")).into_iter().flatten().flatten();
+        records.filter_map(|record| std::fs::read_to_string(record.path()).ok()).any(|text| text.contains("\"is_whole\":true"))
+    };
+    assert!(until(is_searched), "it goes on beside a command");
+    env.write("on", "");
+    let done = task.wait().expect(0).says(&[
+        "the rest is looked through meanwhile",
+        "there was no time to look through the whole project before the first command: commands could read deep/er/.env until now",
+    ]);
+    assert!(!done.text().contains("came after the sandbox"), "{}", done.text());
+    let told = model.requests().iter().map(ToString::to_string).collect::<String>();
+    assert!(told.contains("commands could read deep/er/.env until now") && told.contains("This call was not carried out"), "{told}");
+    assert!(told.contains("was read") && !told.contains("s3cr3t"), "{told}");
+
+    // The next one knows it from its start, and has nothing to say of it.
+    let model = ScriptedModel::new().calls("bash", read()).says("Done.").start_blocking();
+    let mut task = env.task(&model, &["work"]);
+    no_time(&mut task);
+    let done = run(&mut task).expect(0);
+    assert!(!done.text().contains("time to look through"), "{}", done.text());
+    let told = model.requests().iter().map(ToString::to_string).collect::<String>();
+    assert!(told.contains("was read") && !told.contains("s3cr3t"), "{told}");
     env.assert_no_container();
 }
 
