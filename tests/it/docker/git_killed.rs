@@ -7,6 +7,7 @@ use std::time::Instant;
 use nix::sys::signal::Signal;
 use serde_json::json;
 
+use super::cut_off::assert_ended;
 use super::git::repository;
 use super::git::try_git;
 use super::git::volumes;
@@ -107,9 +108,7 @@ fn an_import_killed_at_any_moment_leaves_a_whole_repository_and_is_done_by_the_n
             }
             task.wait().expect(0);
         }
-        let project = format!("label=dev.podbay.project={}", env.key());
-        let has_ended = || docker(&["ps", "--quiet", "--filter", &project]).is_empty();
-        assert!(within(Duration::from_secs(10), has_ended), "round {round}: a container outlives its controller");
+        assert_ended(&env);
         let now = State::of(&env);
         for (at, name) in now.names.iter().enumerate() {
             assert!([&last, &made].into_iter().any(|state| state.names[at] == *name), "round {round}: {name} is neither old nor new");

@@ -13,6 +13,7 @@ mod chat;
 mod closed;
 mod compose;
 mod crowd;
+mod cut_off;
 mod disk_full;
 mod doctor;
 mod faults;

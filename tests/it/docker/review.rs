@@ -13,6 +13,8 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 use serde_json::json;
 
+use super::cut_off;
+use super::cut_off::cut_off;
 use super::kills;
 use super::test_box::TestBox;
 use super::test_box::alone_with_gc;
@@ -388,12 +390,9 @@ fn a_run_that_was_killed_is_reviewed_and_gone_on_with() {
 fn an_application_killed_at_any_moment_leaves_whole_files_and_is_finished_by_the_next() {
     let Some(env) = TestBox::new() else { return };
     let n_kills = kills::asked_for().unwrap_or(N_KILLS);
-    for n in 0..60 {
-        env.write(&format!("folder{}/modified{n}", n % 5), format!("old {n}\n").repeat(2_000));
-        env.write(&format!("gone/{n}"), "gone\n");
-    }
+    cut_off::fill(&env);
     let old = state(&env);
-    let change = "for f in folder*/modified*; do sed -i s/old/new/ $f; done; rm -r gone; mkdir made; for n in $(seq 60); do seq 2000 > made/$n; done";
+    let change = &format!("for f in folder*/modified*; do sed -i s/old/new/ $f; done; rm -r gone; {}", cut_off::MAKE);
     held_back(&env, change, &["--apply"]);
     let new = state(&env);
     run(&mut env.here(&["undo"])).expect(0);
@@ -402,28 +401,14 @@ fn an_application_killed_at_any_moment_leaves_whole_files_and_is_finished_by_the
     for n in 0..n_kills {
         let id = held_back(&env, change, &[])["review"].as_str().expect("a review").to_owned();
         let task = start(env.podbay(&["review", "apply", &id, "-C"]).arg(env.project()));
-        // Somewhere between its first change and its last: they are few milliseconds in all.
-        let begins = || !env.path("gone/9").exists();
-        if n % 2 == 0 {
-            within(Duration::from_secs(20), begins);
-        } else {
-            std::thread::sleep(Duration::from_millis(u64::from(n % 40) * 50));
-        }
-        task.signal(Signal::SIGKILL);
-        task.wait();
-        // One that was made and not started yet is swept by the next command; one that runs ends by itself.
-        let project = format!("label=dev.podbay.project={}", env.key());
-        let has_ended = || docker(&["ps", "--quiet", "--filter", &project]).is_empty();
-        assert!(within(Duration::from_secs(5), has_ended), "the keeper outlives its controller");
-        let there = state(&env);
-        for (path, told) in &there {
-            let is_ours = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b".podbay-"));
-            let is_whole = [&old, &new].into_iter().any(|state| state.get(path) == Some(told));
-            assert!(is_ours || is_whole || env.project().join(path).is_dir(), "{path:?} is neither old nor new: {told}");
-        }
-        for path in old.keys().filter(|path| new.contains_key(*path)) {
-            assert!(there.contains_key(path), "{path:?} is gone");
-        }
+        let there = cut_off(&env, task, &[&old, &new], || {
+            // Somewhere between its first change and its last: they are few milliseconds in all.
+            if n % 2 == 0 {
+                within(Duration::from_secs(20), || !env.path("gone/9").exists());
+            } else {
+                std::thread::sleep(Duration::from_millis(u64::from(n % 40) * 50));
+            }
+        });
         n_cut_off += u32::from(there != old && there != new);
         let listed = review(&env, &["list"]).expect(0).text();
         if listed.contains("nothing is kept of it") {

@@ -6,6 +6,8 @@ use nix::sys::signal::Signal;
 use serde_json::json;
 
 use super::chat::Talk;
+use super::cut_off;
+use super::cut_off::cut_off;
 use super::kills;
 use super::review::noise;
 use super::review::review;
@@ -32,13 +34,10 @@ fn change(env: &TestBox, command: &str) {
 fn an_undo_a_redo_and_a_resume_killed_at_any_moment_leave_whole_files_and_are_finished() {
     let Some(env) = TestBox::new() else { return };
     let n_kills = kills::asked_for().unwrap_or(N_KILLS);
-    for n in 0..60 {
-        env.write(&format!("folder{}/modified{n}", n % 5), format!("old {n}\n").repeat(2_000));
-        env.write(&format!("gone/{n}"), "gone\n");
-    }
+    cut_off::fill(&env);
     let old = state(&env);
     change(&env, "for f in folder*/modified*; do sed -i s/old/mid/ $f; done; rm -r gone");
-    change(&env, "for f in folder*/modified*; do sed -i s/mid/new/ $f; done; mkdir made; for n in $(seq 60); do seq 2000 > made/$n; done");
+    change(&env, &format!("for f in folder*/modified*; do sed -i s/mid/new/ $f; done; {}", cut_off::MAKE));
     let new = state(&env);
     undo(&env, &["1"]).expect(0);
     let mid = state(&env);
@@ -51,27 +50,15 @@ fn an_undo_a_redo_and_a_resume_killed_at_any_moment_leave_whole_files_and_are_fi
         // What goes on with it is killed as well, where there is something to go on with.
         for order in [order, &["resume"]] {
             let task = start(env.podbay(&["undo"]).args(order).arg("-C").arg(env.project()));
-            if n % 3 == 2 {
-                std::thread::sleep(Duration::from_millis(u64::from(n % 40) * 50));
-            } else {
-                let first = || std::fs::read(env.path("folder0/modified0")).ok();
-                let begun = first();
-                within(Duration::from_secs(3), || first() != begun);
-            }
-            task.signal(Signal::SIGKILL);
-            task.wait();
-            let project = format!("label=dev.podbay.project={}", env.key());
-            let has_ended = || docker(&["ps", "--quiet", "--filter", &project]).is_empty();
-            assert!(within(Duration::from_secs(5), has_ended), "the keeper outlives its controller");
-            let there = state(&env);
-            for (path, told) in &there {
-                let is_ours = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b".podbay-"));
-                let is_whole = [&old, &mid, &new].into_iter().any(|state| state.get(path) == Some(told));
-                assert!(is_ours || is_whole || env.project().join(path).is_dir(), "{path:?} is none of what it was: {told}");
-            }
-            for path in old.keys().filter(|path| mid.contains_key(*path) && new.contains_key(*path)) {
-                assert!(there.contains_key(path), "{path:?} is gone");
-            }
+            let there = cut_off(&env, task, &[&old, &mid, &new], || {
+                if n % 3 == 2 {
+                    std::thread::sleep(Duration::from_millis(u64::from(n % 40) * 50));
+                } else {
+                    let first = || std::fs::read(env.path("folder0/modified0")).ok();
+                    let begun = first();
+                    within(Duration::from_secs(3), || first() != begun);
+                }
+            });
             n_cut_off += u32::from(there != before && ![&old, &mid, &new].contains(&&there));
         }
         undo(&env, &["resume"]).expect(0);
