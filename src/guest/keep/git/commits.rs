@@ -1,3 +1,4 @@
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::io::Read;
 
@@ -14,6 +15,8 @@ const MAX_COMMIT: u64 = 64 << 10;
 const MAX_OBJECT: u64 = 16 << 20;
 const MAX_COMMITS: usize = 2000;
 const MAX_SUBJECT: usize = 100;
+/// How many are read in all: of very many branches each may have as many as are counted.
+const MOST_READ: u32 = 50_000;
 
 /// The commits that a session made, as far as each is a file of its own: those lie in its folder, and whatever it borrows does not.
 pub(super) struct Commits<'a> {
@@ -22,6 +25,7 @@ pub(super) struct Commits<'a> {
     known: BTreeSet<&'a str>,
     /// Whether some may be packed, where they are not looked for.
     are_packed: bool,
+    n_read: Cell<u32>,
 }
 
 struct Commit {
@@ -36,7 +40,7 @@ impl<'a> Commits<'a> {
         let are_packed = packs.iter().any(|(name, _)| name.ends_with(b".pack"));
         let head = if let Head::Commit { object } = &started.head { Some(object) } else { None };
         let known = started.refs.values().chain(head).map(String::as_str).collect();
-        Self { session, known, are_packed }
+        Self { session, known, are_packed, n_read: Cell::new(0) }
     }
 
     /// Counts the session's commits that one leads to, itself included, and says what it says of itself; `None`: they cannot be counted.
@@ -47,6 +51,9 @@ impl<'a> Commits<'a> {
         while let Some(name) = waiting.pop() {
             if self.known.contains(name.as_str()) || seen.contains(&name) {
                 continue;
+            }
+            if self.n_read.get() >= MOST_READ {
+                return (None, subject);
             }
             match self.read(&name) {
                 Some(commit) => {
@@ -72,6 +79,7 @@ impl<'a> Commits<'a> {
 
     /// Reads a commit that is a file of its own; nobody has checked it.
     fn read(&self, name: &str) -> Option<Commit> {
+        self.n_read.set(self.n_read.get() + 1);
         let (folder, rest) = name.split_at_checked(2)?;
         let path = join(&join(b"objects", folder.as_bytes()), rest.as_bytes());
         let packed = self.session.read(&path, MAX_OBJECT).ok()??;
@@ -89,5 +97,30 @@ impl<'a> Commits<'a> {
         let subject = String::from_utf8_lossy(lines.next().unwrap_or_default());
         let is_shown = |character: &char| !character.is_control() && !crate::wire::is_hidden(*character);
         Some(Commit { tree, parents, subject: subject.chars().filter(is_shown).take(MAX_SUBJECT).collect() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::record::Start;
+    use super::super::sample::ID;
+    use super::super::sample::InSession;
+    use super::super::sample::Sample;
+    use super::*;
+
+    #[test]
+    fn of_very_many_branches_not_every_commit_is_counted() {
+        let sample = Sample::new();
+        sample.commit("a", "1");
+        let session = InSession::of(sample);
+        session.sample.commit("b", "1");
+        let tip = session.sample.commit("c", "1");
+        let start = Start::read(&Folder::open(&session.sample.beside("state")).expect("opens"), ID).expect("read").expect("on record");
+        let folder = Folder::open(&session.sample.path(".git")).expect("opens");
+        let mut commits = Commits::new(&folder, &start.repositories[0]);
+        assert_eq!(commits.since_the_start(&tip), (Some(2), Some("c".to_owned())));
+        commits.n_read = Cell::new(MOST_READ - 1);
+        assert_eq!(commits.since_the_start(&tip), (None, Some("c".to_owned())));
+        assert_eq!(commits.since_the_start(&tip), (None, None));
     }
 }
