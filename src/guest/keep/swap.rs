@@ -25,6 +25,7 @@ use nix::sys::stat::fchmod;
 use nix::sys::stat::fstat;
 use nix::sys::stat::fstatat;
 use nix::sys::stat::futimens;
+use nix::sys::stat::mkdirat;
 use nix::sys::time::TimeSpec;
 use nix::unistd::Gid;
 use nix::unistd::UnlinkatFlags;
@@ -161,15 +162,66 @@ impl<'a> Spot<'a> {
         Ok(self.take_back())
     }
 
-    /// Clears up what a change that was killed left beside its place; what is nobody's but somebody else's goes back there.
+    /// Makes something that has no place yet, complete.
+    pub(super) fn make_ready(&self, content: &Content) -> Result<(), Errno> {
+        let made = self.make(content, None).and_then(|()| renameat(self.folder, self.part.as_str(), self.folder, self.new.as_str()));
+        if made.is_err() {
+            self.unlink(&self.part);
+        }
+        made
+    }
+
+    pub(super) fn make_folder_ready(&self, mode: u32) -> Result<(), Errno> {
+        mkdirat(self.folder, self.new.as_str(), Mode::from_bits_truncate(mode | 0o700))
+    }
+
+    /// Returns what lies ready here.
+    pub(super) fn ready(&self) -> Result<Found, Errno> {
+        Found::at(self.folder, self.new.as_bytes())
+    }
+
+    /// Puts what lies ready elsewhere in this place, in which nothing stands.
+    pub(super) fn put_ready(&self, ready: &Spot<'_>) -> Result<Swapped, Errno> {
+        match rename_between((ready.folder, ready.new.as_bytes()), (self.folder, self.name), RenameFlags::RENAME_NOREPLACE) {
+            Err(Errno::EEXIST) => Ok(Swapped::Changed),
+            // Some file systems know no flags.
+            Err(Errno::EINVAL | Errno::ENOSYS) => match fstatat(self.folder, self.name, AtFlags::AT_SYMLINK_NOFOLLOW) {
+                Err(Errno::ENOENT) => renameat(ready.folder, ready.new.as_str(), self.folder, self.name).map(|()| Swapped::Done),
+                _ => Ok(Swapped::Changed),
+            },
+            other => other.map(|()| Swapped::Done),
+        }
+    }
+
+    pub(super) fn unlink_part(&self) {
+        self.unlink(&self.part);
+    }
+
+    /// Removes what lies ready; a folder, as long as nobody put anything into it.
+    pub(super) fn unlink_ready(&self) {
+        self.unlink(&self.new);
+        let _ = unlinkat(self.folder, self.new.as_str(), UnlinkatFlags::RemoveDir);
+    }
+
+    /// Clears up what a removal that was killed left beside its place; what is nobody's but somebody else's goes back there.
+    pub(super) fn settle_removed(&self, is_from: impl Fn(&Found) -> bool) -> Result<Swapped, Errno> {
+        let old = Found::at(self.folder, self.old.as_bytes())?;
+        if matches!(old, Found::Nothing) {
+            return Ok(Swapped::Done);
+        }
+        if !is_from(&old) {
+            return Ok(self.take_back());
+        }
+        self.unlink(&self.old);
+        Ok(Swapped::Done)
+    }
+
+    /// The same for any change.
     pub(super) fn settle(&self, is_from: impl Fn(&Found) -> bool, is_to: impl Fn(&Found) -> bool) -> Result<Swapped, Errno> {
         self.unlink(&self.part);
-        let old = Found::at(self.folder, self.old.as_bytes())?;
-        if !matches!(old, Found::Nothing) {
-            if !is_from(&old) {
-                return Ok(self.take_back());
-            }
-            self.unlink(&self.old);
+        let removed = self.settle_removed(&is_from)?;
+        if removed != Swapped::Done {
+            return Ok(removed);
         }
         let new = Found::at(self.folder, self.new.as_bytes())?;
         if matches!(new, Found::Nothing) {
@@ -279,12 +331,16 @@ impl<'a> Spot<'a> {
         if self.is_without_flags {
             return Err(Errno::EINVAL);
         }
-        renameat2(self.folder, from, self.folder, to, flags)
+        rename_between((self.folder, from), (self.folder, to), flags)
     }
 
     fn unlink(&self, name: &str) {
         let _ = unlinkat(self.folder, name, UnlinkatFlags::NoRemoveDir);
     }
+}
+
+fn rename_between(from: (BorrowedFd<'_>, &[u8]), to: (BorrowedFd<'_>, &[u8]), flags: RenameFlags) -> Result<(), Errno> {
+    renameat2(from.0, from.1, to.0, to.1, flags)
 }
 
 /// Writes the content, with holes where it has long runs of zeros.

@@ -176,6 +176,86 @@ fn a_full_disk_stops_an_application_which_is_finished_when_there_is_room() {
 }
 
 #[test]
+fn a_full_disk_leaves_a_file_that_is_to_be_a_folder_and_a_folder_that_is_to_be_a_file() {
+    for is_folder in [false, true] {
+        let scene = Scene::new();
+        let Some(_small) = Small::mount(scene.root(), "1m") else { return };
+        let small = if is_folder { "turned/deep/small" } else { "turned" };
+        let large = if is_folder { "turned" } else { "turned/deep/large" };
+        scene.write(small, "old");
+        scene.write("gone", noise(0, 200_000));
+        let before = scene.take().id;
+        scene.remove("turned");
+        scene.remove("gone");
+        scene.write(large, noise(10_000, 400_000));
+        let after = scene.take().id;
+        let new = scene.all();
+        scene.apply(after, before);
+        let old = scene.all();
+        scene.write("mine", noise(20_000, 700_000));
+        let applied = scene.ask(&Scene::request(before, after));
+        assert_eq!(applied.stopped.as_deref(), Some("No space left on device"));
+        let there = |but: &[&str]| {
+            scene.all().into_iter().filter(|(path, _)| !but.iter().any(|but| path.as_os_str() == *but)).collect::<BTreeMap<_, _>>()
+        };
+        let old: BTreeMap<_, _> = old.into_iter().filter(|(path, _)| path.as_os_str() != "gone").collect();
+        assert_eq!(there(&["mine"]), old, "what only goes makes room before");
+        // Nor is it there by halves when it goes on and there is still no room.
+        assert!(scene.resume().expect("it is not forgotten").stopped.is_some());
+        assert_eq!(there(&["mine"]), old);
+        scene.remove("mine");
+        assert_eq!(scene.resume().expect("it is not forgotten").stopped, None);
+        assert_eq!(scene.all(), new);
+    }
+}
+
+#[test]
+fn what_lies_ready_is_used_and_is_in_its_place_also_where_the_rest_is_given_up() {
+    let make = || {
+        let scene = Scene::new();
+        scene.write("a", "1");
+        scene.write("c/d", "1");
+        let before = scene.take().id;
+        let old = scene.all();
+        scene.remove("a");
+        scene.remove("c");
+        scene.write("a/b", "2");
+        scene.write("c", "2");
+        let after = scene.take().id;
+        let new = scene.all();
+        scene.apply(after, before);
+        let wanted = wanted(&scene.store(), &Scene::request(before, after)).expect("known");
+        let journal =
+            plan_of(&scene.project(), &mut scene.store(), &Scene::request(before, after), wanted, Outcome::default(), BTreeMap::new());
+        let journal = journal.expect("planned");
+        journal.save(&scene.state()).expect("saved");
+        let ready = |number: usize, end: &str| format!(".podbay-{}-{number}.{end}", journal.token);
+        scene.make(&ready(0, "new"));
+        scene.write(ready(1, "new"), "2");
+        scene.write(ready(2, "new"), "2");
+        scene.write(ready(1, "part"), "hal");
+        (scene, old, new)
+    };
+    let (scene, old, _) = make();
+    assert!(abandon(&scene.project(), &scene.state(), |_, _| Ok(())).expect("given up"));
+    assert_eq!(scene.all(), old, "nothing of it was done");
+    let (scene, _, new) = make();
+    scene.remove("a");
+    scene.remove("c");
+    assert!(abandon(&scene.project(), &scene.state(), |_, _| Ok(())).expect("given up"));
+    assert_eq!(scene.all(), new, "of what went the new one is there");
+    for is_gone in [false, true] {
+        let (scene, _, new) = make();
+        if is_gone {
+            scene.remove("a");
+            scene.remove("c");
+        }
+        assert_eq!(scene.resume().expect("it is not forgotten").conflicts.n, 0);
+        assert_eq!(scene.all(), new);
+    }
+}
+
+#[test]
 fn a_full_disk_stops_a_snapshot_and_breaks_no_other() {
     let scene = Scene::new();
     let Some(_small) = Small::mount(scene.folder().join("state"), "1m") else { return };

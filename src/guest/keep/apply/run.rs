@@ -12,6 +12,7 @@ use nix::unistd::UnlinkatFlags;
 use nix::unistd::unlinkat;
 
 use super::MANY;
+use super::ready::Turning;
 use crate::guest::keep::Error;
 use crate::guest::keep::Store;
 use crate::guest::keep::compare::Change;
@@ -39,12 +40,13 @@ pub(super) enum Stop {
 }
 
 pub(super) struct Run<'a> {
-    project: &'a Project,
+    pub(super) project: &'a Project,
     /// Where contents come from that no store holds.
     copy: Option<&'a Project>,
     /// Where contents come from; nobody who gives up needs one.
     store: Option<&'a Store>,
-    journal: &'a Journal,
+    pub(super) journal: &'a Journal,
+    pub(super) turning: Turning,
     pub(super) outcome: Outcome,
     /// Changes that were left, by their numbers.
     left: HashSet<usize>,
@@ -53,18 +55,20 @@ pub(super) struct Run<'a> {
 impl<'a> Run<'a> {
     pub(super) fn new((project, copy): (&'a Project, Option<&'a Project>), store: Option<&'a Store>, journal: &'a Journal) -> Self {
         let outcome = Outcome { applied: journal.found.clone(), left: journal.left.clone() };
-        Self { project, copy, store, journal, outcome, left: HashSet::new() }
+        Self { project, copy, store, journal, turning: Turning::among(&journal.changes), outcome, left: HashSet::new() }
     }
 
     pub(super) fn all(&mut self) -> Result<(), Stop> {
         let last = self.journal.changes.len();
         let backward = || (0..last).rev();
-        for (step, order) in [
-            (Self::remove as Step<'a>, Order::Deepest),
-            (Self::remove_folder, Order::Deepest),
-            (Self::make_folder, Order::Outermost),
-            (Self::put, Order::Outermost),
-            (Self::set_mode, Order::Deepest),
+        for (step, order, is_readying) in [
+            (Self::remove_plain as Step<'a>, Order::Deepest, false),
+            (Self::make_ready, Order::Outermost, true),
+            (Self::remove_turning, Order::Deepest, false),
+            (Self::remove_folder, Order::Deepest, false),
+            (Self::make_folder, Order::Outermost, false),
+            (Self::put, Order::Outermost, false),
+            (Self::set_mode, Order::Deepest, false),
         ] {
             let mut each = |number: usize| -> Result<(), Stop> {
                 if self.left.contains(&number) {
@@ -73,6 +77,10 @@ impl<'a> Run<'a> {
                 match step(self, number, &self.journal.changes[number]) {
                     Ok(()) => Ok(()),
                     Err(StepError::Left(reason)) => {
+                        // What is in a folder does not go for a file that does not come.
+                        for other in if is_readying { self.turning.going_for(number) } else { Vec::new() } {
+                            self.leave(other, reason.clone());
+                        }
                         self.leave(number, reason);
                         Ok(())
                     }
@@ -84,14 +92,28 @@ impl<'a> Run<'a> {
                     Err(StepError::Store(error)) => Err(Stop::Failed(error)),
                 }
             };
-            match order {
-                Order::Deepest => backward().try_for_each(&mut each)?,
-                Order::Outermost => (0..last).try_for_each(&mut each)?,
+            let done = match order {
+                Order::Deepest => backward().try_for_each(&mut each),
+                Order::Outermost => (0..last).try_for_each(&mut each),
+            };
+            if done.is_err() {
+                self.clear_ready(true);
             }
+            done?;
         }
+        self.clear_ready(false);
         let done = (0..last).filter(|number| !self.left.contains(number));
         super::tell(&mut self.outcome, done.map(|number| &self.journal.changes[number]));
         Ok(())
+    }
+
+    /// What goes without making room for anything goes first: what is made ready after that may need the room.
+    fn remove_plain(&self, number: usize, change: &Change) -> Result<(), StepError> {
+        if self.turning.has(number) { Ok(()) } else { self.remove(number, change) }
+    }
+
+    fn remove_turning(&self, number: usize, change: &Change) -> Result<(), StepError> {
+        if self.turning.has(number) { self.remove(number, change) } else { Ok(()) }
     }
 
     /// A file or link goes, also where a folder comes.
@@ -130,7 +152,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn make_folder(&self, _number: usize, change: &Change) -> Result<(), StepError> {
+    fn make_folder(&self, number: usize, change: &Change) -> Result<(), StepError> {
         let Some(Node::Folder { mode, .. }) = change.after else { return Ok(()) };
         if change.before.as_ref().is_some_and(Node::is_folder) {
             return Ok(());
@@ -141,6 +163,9 @@ impl<'a> Run<'a> {
             None => {}
             Some(Node::Folder { .. }) => return Ok(()),
             Some(_) => return Err(StepError::Left(LeftReason::ChangedSince)),
+        }
+        if let Some(done) = self.put_ready(number, change, folder)? {
+            return done;
         }
         match mkdirat(folder, split(change.path.as_bytes()).1, Mode::from_bits_truncate(mode | 0o700)) {
             Err(Errno::EEXIST) => Err(StepError::Left(LeftReason::ChangedSince)),
@@ -159,6 +184,9 @@ impl<'a> Run<'a> {
         // A folder was removed before.
         if !self.journal.is_before(change, &look.found) {
             return Err(StepError::Left(LeftReason::ChangedSince));
+        }
+        if let Some(done) = self.put_ready(number, change, folder)? {
+            return done;
         }
         let spot = Spot::new(folder.as_fd(), split(change.path.as_bytes()).1, &self.journal.token, number);
         if let (Some(Node::File { object: before, .. }), Node::File { object, mode, .. }) = (&change.before, after)
@@ -198,6 +226,8 @@ impl<'a> Run<'a> {
     pub(super) fn clear_up(&mut self) {
         self.open_folders();
         self.settle();
+        self.put_all_ready();
+        self.clear_ready(false);
         self.close_folders(false);
     }
 
@@ -224,11 +254,18 @@ impl<'a> Run<'a> {
     /// Clears up what lies beside its place.
     pub(super) fn settle(&mut self) {
         for (number, change) in self.journal.changes.iter().enumerate() {
+            let is_coming = self.turning.is_coming(number);
+            if is_coming {
+                self.settle_ready(number, change);
+            }
             let (parent, name) = split(change.path.as_bytes());
             let Ok(folder) = self.project.folder(parent) else { continue };
             let spot = Spot::new(folder.as_fd(), name, &self.journal.token, number);
-            if let Ok(settled @ Swapped::KeptAs(_)) =
-                spot.settle(|found| self.journal.is_before(change, found), |found| self.journal.is_after(change, found))
+            let (is_from, is_to) =
+                (|found: &Found| self.journal.is_before(change, found), |found: &Found| self.journal.is_after(change, found));
+            // What lies ready may be the only one there is.
+            let settled = if is_coming { spot.settle_removed(is_from) } else { spot.settle(is_from, is_to) };
+            if let Ok(settled @ Swapped::KeptAs(_)) = settled
                 && let Err(StepError::Left(reason)) = swapped(settled)
             {
                 self.leave(number, reason);
@@ -241,12 +278,12 @@ impl<'a> Run<'a> {
         chmod(&self.project.folder(parent)?, name, mode)
     }
 
-    fn look(&self, change: &Change) -> Result<Look, Errno> {
+    pub(super) fn look(&self, change: &Change) -> Result<Look, Errno> {
         let kind = if self.journal.ambiguous.contains(&change.path) { Name::Ambiguous } else { Name::Plain };
         Look::at(self.project, change.path.as_bytes(), kind)
     }
 
-    fn content(&self, change: &Change, node: &Node) -> Result<Content, StepError> {
+    pub(super) fn content(&self, change: &Change, node: &Node) -> Result<Content, StepError> {
         match node {
             Node::File { mode, object, .. } => {
                 let store = self.store.expect("contents are asked for where there is a store");
@@ -280,7 +317,7 @@ enum Order {
     Outermost,
 }
 
-enum StepError {
+pub(super) enum StepError {
     Left(LeftReason),
     Kernel(Errno),
     Store(Error),
@@ -292,7 +329,7 @@ impl From<Errno> for StepError {
     }
 }
 
-fn swapped(swapped: Swapped) -> Result<(), StepError> {
+pub(super) fn swapped(swapped: Swapped) -> Result<(), StepError> {
     match swapped {
         Swapped::Done => Ok(()),
         Swapped::Changed => Err(StepError::Left(LeftReason::ChangedSince)),
