@@ -169,6 +169,11 @@ impl ImportedGit {
     pub fn is_whole(&self) -> bool {
         self.repositories.iter().all(ImportedRepository::is_whole)
     }
+
+    /// Returns whether there was no time for some of it.
+    pub fn is_late(&self) -> bool {
+        self.repositories.iter().any(|one| one.is_late)
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -183,6 +188,9 @@ pub struct ImportedRepository {
     pub head: Option<String>,
     pub index: IndexImport,
     pub not_imported: Vec<NotImported>,
+    /// Whether there was no time, or no room on the disk, for some of that: it can come the next time.
+    #[serde(default)]
+    pub is_late: bool,
     /// What the person may want to know besides, such as branches that the session deleted.
     pub notes: Vec<String>,
     /// How many more there are of each than are named.

@@ -1,15 +1,17 @@
 mod broken;
+mod fetch;
 mod here;
 mod index;
 mod names;
 
 use std::collections::BTreeMap;
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::path::PathBuf;
 use std::time::Duration;
 use std::time::Instant;
 
+use self::fetch::Fetched;
+use self::names::Names;
 use super::folder::Folder;
 use super::folder::failed;
 use super::index::Index;
@@ -21,14 +23,19 @@ use super::record::check_id;
 use super::refs;
 use super::refs::Head;
 use super::run::Git;
-use super::stage;
-use super::stash;
+use crate::guest::root::join;
 use crate::wire::BytesPath;
 use crate::wire::Fault;
 use crate::wire::keep::ImportedGit;
 use crate::wire::keep::ImportedRepository;
 use crate::wire::keep::IndexImport;
 use crate::wire::keep::NotImported;
+
+/// How long git may go on, when the time for all is over, with moving names that it has begun to move.
+const STEADY: Duration = Duration::from_secs(30);
+
+/// What is said where the disk is full: by git, by us, and by git where only the person's part of it is.
+const NO_ROOM: [&str; 3] = ["No space left on device", "no space left on the device", "Disk quota exceeded"];
 
 const NOTHING: &str = "0000000000000000000000000000000000000000";
 
@@ -54,8 +61,11 @@ pub(super) type Unlooked = BTreeMap<usize, Unseen>;
 /// What could not be looked through of a repository.
 #[derive(Debug)]
 pub(super) enum Unseen {
-    /// Nothing could.
-    All(Fault),
+    /// Nothing could; `is_late`: for want of time.
+    All {
+        fault: Fault,
+        is_late: bool,
+    },
     Names(Vec<UnseenName>),
 }
 
@@ -65,9 +75,12 @@ pub(super) struct UnseenName {
     pub what: BytesPath,
     pub object: String,
     pub why: String,
+    /// Whether there was only no time for it.
+    pub is_late: bool,
 }
 
-/// Brings back what a session committed, stashed and staged, as far as nobody else moved it meanwhile.
+/// Brings back what a session committed, stashed and staged, as far as nobody else moved it meanwhile and there is time: what is checked out
+/// comes before all else.
 ///
 /// It can be killed at any time and begun again. The session's folder is only read.
 pub fn import(import: &Import<'_>) -> Result<ImportedGit, Fault> {
@@ -87,28 +100,39 @@ pub fn import(import: &Import<'_>) -> Result<ImportedGit, Fault> {
                 continue;
             }
         };
-        if let Some(Unseen::All(fault)) = import.unlooked.get(&at) {
-            imported.repositories.push(left_out(&started.path, &fault.to_string()));
+        if let Some(Unseen::All { fault, is_late }) = import.unlooked.get(&at) {
+            imported.repositories.push(ImportedRepository { is_late: *is_late, ..left_out(&started.path, &fault.to_string()) });
             continue;
         }
         let index = start.index(import.state, import.id, at)?;
-        let repository = match One::open(import, place, (at, index), end, started) {
-            Ok(one) => one.import(),
-            Err(fault) => Err(fault),
-        };
-        match repository {
+        let mut is_late = false;
+        let repository = One::open(import, place, (at, index), end, started).and_then(|one| {
+            let repository = one.import(share(end, start.repositories.len() - at));
+            is_late = one.git.is_late();
+            repository
+        });
+        imported.repositories.push(match repository {
             Ok((repository, taken)) => {
-                imported.repositories.push(repository);
                 all_taken.push((at, taken));
+                repository
             }
-            Err(fault) => imported.repositories.push(left_out(&started.path, &fault.to_string())),
-        }
+            Err(fault) => ImportedRepository { is_late, ..left_out(&started.path, &fault.to_string()) },
+        });
+    }
+    for one in &mut imported.repositories {
+        one.is_late |= one.not_imported.iter().any(|one| NO_ROOM.iter().any(|words| one.why.contains(words)));
     }
     // It is tried again, and nothing is to come twice then. What is whole is never asked for again.
     for (at, taken) in all_taken.iter().filter(|_| !imported.is_whole()) {
         Start::note_taken(import.state, import.id, *at, &taken.now, taken.index.as_ref())?;
     }
     Ok(imported)
+}
+
+/// Returns until when one of so many may take its time, so that there is as much for each of the others.
+pub(super) fn share(end: Instant, n: usize) -> Instant {
+    let now = Instant::now();
+    now + end.saturating_duration_since(now) / u32::try_from(n).unwrap_or(u32::MAX).max(1)
 }
 
 /// Says of a repository that all of it stays in the session's folder.
@@ -136,6 +160,8 @@ pub(super) struct One<'a> {
     /// Below both: what a worktree has of its own.
     pub(super) private: Vec<u8>,
     pub(super) git: Git,
+    /// The same for what moves names: what it has begun it ends, however late, as it would leave its locks behind.
+    steady: Git,
     pub(super) end: Instant,
     unseen: &'a [UnseenName],
 }
@@ -143,37 +169,9 @@ pub(super) struct One<'a> {
 type Bound = BTreeMap<BytesPath, String>;
 
 /// What was taken over, as a start from which the rest goes on.
-struct Taken {
-    now: Started,
-    index: Option<Index>,
-}
-
-/// What is in the real repository now.
-#[derive(Debug, Default)]
-struct Fetched {
-    objects: BTreeSet<String>,
-    /// The commit that the session's index was made.
-    index: Option<String>,
-}
-
-/// Something to fetch, under a number.
-#[derive(Debug)]
-enum Tip<'a> {
-    Name(&'a BytesPath),
-    Stash,
-    Head,
-    Index,
-}
-
-impl Tip<'_> {
-    fn what(&self) -> BytesPath {
-        match self {
-            Self::Name(name) => (*name).clone(),
-            Self::Stash => BytesPath::from_bytes(stash::NAME),
-            Self::Head => "HEAD".into(),
-            Self::Index => "index".into(),
-        }
-    }
+pub(super) struct Taken {
+    pub(super) now: Started,
+    pub(super) index: Option<Index>,
 }
 
 impl<'a> One<'a> {
@@ -207,6 +205,7 @@ impl<'a> One<'a> {
             session_path: join_path(session),
             private: started.private(),
             git: Git::new(&real_path, &import.scratch.join("empty"), end),
+            steady: Git::new(&real_path, &import.scratch.join("empty"), end.max(Instant::now()) + STEADY),
             real_path,
             end,
             unseen: match import.unlooked.get(&at) {
@@ -216,22 +215,44 @@ impl<'a> One<'a> {
         })
     }
 
-    fn import(&self) -> Result<(ImportedRepository, Taken), Fault> {
+    /// `share`: until when it may take its time with what is not checked out.
+    pub(super) fn import(&self, share: Instant) -> Result<(ImportedRepository, Taken), Fault> {
         let under = Under { real: &self.real, private: &self.private, state: self.state, id: self.id, at: self.at };
         under.clear()?;
+        let imported = self.import_in(&under, share);
+        let tidied = self.remove_own_names(&under);
+        let (mut done, taken) = imported?;
+        match tidied {
+            Ok(()) => under.done()?,
+            Err(fault) => {
+                done.is_late = true;
+                done.not_imported.push(NotImported { what: BytesPath::from_bytes(self.own_names()), why: fault.to_string() });
+            }
+        }
+        Ok((done, taken))
+    }
+
+    fn import_in(&self, under: &Under<'_>, share: Instant) -> Result<(ImportedRepository, Taken), Fault> {
         self.check_head()?;
         let mut left = Left::read(&self.session, &self.private, self.started, self.start_index.as_deref())?;
         left.leave_out(self.unseen, &self.started.head);
-        let mut done = ImportedRepository { path: self.started.path.clone(), ..ImportedRepository::default() };
+        let is_late = self.unseen.iter().any(|one| one.is_late);
+        let mut done = ImportedRepository { path: self.started.path.clone(), is_late, ..ImportedRepository::default() };
         under.begin(left.names.keys())?;
-        let fetched = self.fetch(&left, &mut done)?;
+        let (first, rest) = self.in_order(&left)?;
+        let mut staging = self.staging(&left)?;
+        let mut fetched = Fetched::default();
+        if let Some(staging) = &mut staging {
+            self.fetch_first(staging, &first, &left, &mut fetched, &mut done)?;
+        }
         let mut real = refs::read(&self.real)?.bound;
-        let course = self.course(&left, &fetched, &real, &mut done)?;
+        let course = self.course((&left, &first), &fetched, &real, &mut done)?;
         self.move_names(&course.names, &mut real, &mut done)?;
-        let stashes = self.put_stashes(&left, &fetched, &mut real, &mut done)?;
         let index = self.move_here(&course, &left, &fetched, &mut real, &mut done)?;
-        self.remove_own_names()?;
-        under.done()?;
+        let mut stashes = Vec::new();
+        if let Some(staging) = &mut staging {
+            stashes = self.import_rest(staging, (&left, &rest), fetched, &mut real, &mut done, share);
+        }
         done.moved.sort_by(|one, other| one.name.cmp(&other.name));
         let mut now = self.started.clone();
         now.refs.extend(done.moved.iter().map(|moved| (moved.name.clone(), moved.new.clone())));
@@ -245,73 +266,31 @@ impl<'a> One<'a> {
         Ok((done, Taken { now, index }))
     }
 
-    /// Brings objects over, checked; returns which are there then.
-    fn fetch(&self, left: &Left, done: &mut ImportedRepository) -> Result<Fetched, Fault> {
-        let mut tips: Vec<(Tip<'_>, String)> = left.names.iter().map(|(name, object)| (Tip::Name(name), object.clone())).collect();
-        tips.extend(left.stashes.iter().map(|stash| (Tip::Stash, stash.object.clone())));
-        if let Some(head @ Head::Commit { object }) = &left.head
-            && *head != self.started.head
-            && !self.unseen.iter().any(|one| one.object == *object)
-        {
-            tips.push((Tip::Head, object.clone()));
-        }
-        let mut fetched = Fetched::default();
-        if tips.is_empty() && left.index.is_none() {
-            return Ok(fetched);
-        }
-        let stage = stage::make(
-            self.scratch,
-            &stage::Objects { real: &self.real_path, session: &self.session_path, session_folder: &self.session, real_folder: &self.real },
-        )?;
-        if let Some(index) = &left.index {
-            match self.commit_index(&stage, index, left)? {
-                Ok(object) => tips.push((Tip::Index, object)),
-                Err(why) => done.not_imported.push(NotImported { what: "index".into(), why }),
-            }
-        }
-        let named = tips.iter().enumerate().map(|(at, (_, object))| (BytesPath::from_bytes(format!("refs/import/{at}")), object.clone()));
-        stage::name(self.scratch, named)?;
-        let all: Vec<usize> = (0..tips.len()).collect();
-        let mut git = self.git.clone();
-        let mut are_all_good = self.fetch_some(&git, &stage, &all)?.is_ok();
-        // Git takes nothing over where it cannot follow each name that there is.
-        if !are_all_good && let Some(view) = self.without_broken_names(done)? {
-            git = view;
-            are_all_good = self.fetch_some(&git, &stage, &all)?.is_ok();
-        }
-        for (at, (tip, object)) in tips.into_iter().enumerate() {
-            // One that is bad must not keep the others out.
-            if !are_all_good && let Err(why) = self.fetch_some(&git, &stage, &[at])? {
-                done.not_imported.push(NotImported { what: tip.what(), why });
-                continue;
-            }
-            if matches!(tip, Tip::Index) {
-                fetched.index = Some(object.clone());
-            }
-            fetched.objects.insert(object);
-        }
-        Ok(fetched)
+    /// Returns the names that have to do with what is checked out, here or in the session, and all others.
+    pub(super) fn in_order<'l>(&self, left: &'l Left) -> Result<(Names<'l>, Names<'l>), Fault> {
+        let here = Head::read(&self.real, &join(&self.private, b"HEAD"))?;
+        let heads = [here.as_ref(), Some(&self.started.head), left.head.as_ref()];
+        let is_first =
+            |name: &BytesPath| heads.iter().flatten().any(|head| matches!(head, Head::Branch { name: branch } if branch == name));
+        Ok(left.names.iter().partition(|(name, _)| is_first(name)))
     }
 
-    fn fetch_some(&self, git: &Git, stage: &Path, numbers: &[usize]) -> Result<Result<(), String>, Fault> {
-        let id = self.id;
-        let wanted: String = numbers.iter().map(|at| format!("+refs/import/{at}:refs/podbay/{id}/{at}\n")).collect();
-        let words = ["fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--no-recurse-submodules", "--no-prune"];
-        let mut words: Vec<&std::ffi::OsStr> = words.iter().map(std::ffi::OsStr::new).collect();
-        words.extend([std::ffi::OsStr::new("--stdin"), stage.as_os_str()]);
-        let answer = git.run(&words, wanted.as_bytes())?;
-        Ok(if answer.is_good { Ok(()) } else { Err(answer.problem()) })
+    /// Names what holds objects on their way.
+    fn own_names(&self) -> Vec<u8> {
+        format!("refs/podbay/{}", self.id).into_bytes()
     }
 
     /// Removes what objects were held by on their way.
-    fn remove_own_names(&self) -> Result<(), Fault> {
-        let own = format!("refs/podbay/{}", self.id).into_bytes();
+    fn remove_own_names(&self, under: &Under<'_>) -> Result<(), Fault> {
+        let own = self.own_names();
+        // Those of a git that was ended because its time was over.
+        under.clear_own()?;
         let mut order = Vec::new();
         for name in refs::read_below(&self.real, &own)?.bound.keys() {
             order.extend_from_slice(&[b"delete ", name.as_bytes(), b"\0\0"].concat());
         }
         if !order.is_empty() {
-            let answer = self.git.run(&["update-ref", "--stdin", "-z"], &order)?;
+            let answer = self.steady.run(&["update-ref", "--stdin", "-z"], &order)?;
             if !answer.is_good {
                 return Err(Fault::Io { doing: "remove names of our own".into(), problem: answer.problem() });
             }

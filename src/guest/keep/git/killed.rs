@@ -11,6 +11,7 @@ use nix::sys::signal::Signal;
 use nix::sys::signal::kill;
 use nix::unistd::Pid;
 
+use super::many::give;
 use super::sample::InSession;
 use super::sample::Sample;
 use super::sample::fingerprint;
@@ -65,6 +66,7 @@ fn left_by_a_session() -> Sample {
     session.git(&["commit", "-q", "-m", "c", "--", "c"]);
     session.git(&["branch", "deep/other"]);
     session.git(&["tag", "v1"]);
+    give(&session.sample, "update-ref --stdin", &(0..60).map(|n| format!("create refs/heads/many/{n:02} HEAD\n")).collect::<String>());
     session.git(&["checkout", "-q", "-b", "new"]);
     session.sample.write("c", "stashed");
     session.git(&["stash", "-q", "--", "c"]);

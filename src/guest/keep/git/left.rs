@@ -42,34 +42,58 @@ pub(crate) struct Left {
     pub(crate) notes: Vec<String>,
 }
 
-/// Says why a new branch or tag would have git take it for something else, if so: one that `git branch` and `git tag` do not make, or that has
-/// the name of another thing.
-fn misleads(name: &[u8], bound: &BTreeMap<BytesPath, String>, started: &Started) -> Option<&'static str> {
-    let (short, others): (&[u8], &[&[u8]]) = match (name.strip_prefix(b"refs/heads/"), name.strip_prefix(b"refs/tags/")) {
-        (Some(short), _) => (short, &[b"refs/tags/", b"refs/remotes/"]),
-        (_, Some(short)) => (short, &[b"refs/heads/", b"refs/remotes/"]),
-        _ => return None,
-    };
-    // Git reads `origin` as `refs/remotes/origin/HEAD` and `heads/x` as `refs/heads/x`, and takes a tag or branch of such a name before those,
-    // as it does one that looks like the beginning of a commit's id.
-    let begins = |start: &[u8]| short.starts_with(start);
-    // A date is no such id, unless it begins one that is known here.
-    let has = |of: fn(&u8) -> bool| short.iter().any(of);
-    let is_known = || started.refs.values().chain(bound.values()).any(|id| id.as_bytes().starts_with(&short.to_ascii_lowercase()));
-    let is_id = (4..=64).contains(&short.len())
-        && short.iter().all(u8::is_ascii_hexdigit)
-        && (is_known() || short.len() >= 7 && has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic));
-    let as_remote = [b"refs/remotes/", short, b"/"].concat();
-    let is_remote = || started.refs.keys().chain(started.symbolic.keys()).any(|name| name.as_bytes().starts_with(&as_remote));
-    let is_path = [&b"refs/"[..], b"heads/", b"tags/", b"remotes/"].iter().any(|start| begins(start));
-    if matches!(short, b"HEAD" | b"@") || begins(b"-") || is_path || is_id || is_remote() {
-        return Some("has a name that git takes for something else");
+/// What git takes words for, at the start and in the session.
+struct Words<'a> {
+    bound: &'a BTreeMap<BytesPath, String>,
+    started: &'a Started,
+    /// Of very many names each is compared with what is next to it alone.
+    ids: BTreeSet<&'a str>,
+}
+
+impl<'a> Words<'a> {
+    fn of(bound: &'a BTreeMap<BytesPath, String>, started: &'a Started) -> Self {
+        Self { bound, started, ids: started.refs.values().chain(bound.values()).map(String::as_str).collect() }
     }
-    let is_there = |other: &&[u8]| {
-        let other = BytesPath::from_bytes([other, short].concat());
-        started.refs.contains_key(&other) || bound.contains_key(&other)
-    };
-    others.iter().any(is_there).then_some("has the name of another branch or tag, for which git would take it")
+
+    /// Returns whether an id that is known begins like this.
+    fn begin_id(&self, short: &[u8]) -> bool {
+        let short = String::from_utf8_lossy(short).to_ascii_lowercase();
+        self.ids.range(short.as_str()..).next().is_some_and(|id| id.starts_with(&short))
+    }
+
+    fn is_remote(&self, short: &[u8]) -> bool {
+        let above = BytesPath::from_bytes([b"refs/remotes/", short, b"/"].concat());
+        let is_below = |name: Option<&BytesPath>| name.is_some_and(|name| name.as_bytes().starts_with(above.as_bytes()));
+        let next = self.started.refs.range(&above..).next().map(|(name, _)| name);
+        is_below(next) || is_below(self.started.symbolic.range(&above..).next().map(|(name, _)| name))
+    }
+
+    /// Says why a new branch or tag would have git take it for something else, if so: one that `git branch` and `git tag` do not make, or that
+    /// has the name of another thing.
+    fn mislead(&self, name: &[u8]) -> Option<&'static str> {
+        let (short, others): (&[u8], &[&[u8]]) = match (name.strip_prefix(b"refs/heads/"), name.strip_prefix(b"refs/tags/")) {
+            (Some(short), _) => (short, &[b"refs/tags/", b"refs/remotes/"]),
+            (_, Some(short)) => (short, &[b"refs/heads/", b"refs/remotes/"]),
+            _ => return None,
+        };
+        // Git reads `origin` as `refs/remotes/origin/HEAD` and `heads/x` as `refs/heads/x`, and takes a tag or branch of such a name before
+        // those, as it does one that looks like the beginning of a commit's id.
+        let begins = |start: &[u8]| short.starts_with(start);
+        // A date is no such id, unless it begins one that is known here.
+        let has = |of: fn(&u8) -> bool| short.iter().any(of);
+        let is_id = (4..=64).contains(&short.len())
+            && short.iter().all(u8::is_ascii_hexdigit)
+            && (self.begin_id(short) || short.len() >= 7 && has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic));
+        let is_path = [&b"refs/"[..], b"heads/", b"tags/", b"remotes/"].iter().any(|start| begins(start));
+        if matches!(short, b"HEAD" | b"@") || begins(b"-") || is_path || is_id || self.is_remote(short) {
+            return Some("has a name that git takes for something else");
+        }
+        let is_there = |other: &&[u8]| {
+            let other = BytesPath::from_bytes([other, short].concat());
+            self.started.refs.contains_key(&other) || self.bound.contains_key(&other)
+        };
+        others.iter().any(is_there).then_some("has the name of another branch or tag, for which git would take it")
+    }
 }
 
 fn is_branch_or_tag(name: &BytesPath) -> bool {
@@ -114,7 +138,8 @@ impl Left {
         if unseen.is_empty() {
             return;
         }
-        let why = |object: &str| unseen.iter().find(|one| one.object == object).map(|one| one.why.clone());
+        let whys: BTreeMap<&str, &str> = unseen.iter().map(|one| (one.object.as_str(), one.why.as_str())).collect();
+        let why = |object: &str| whys.get(object).map(|why| (*why).to_owned());
         for (name, object) in std::mem::take(&mut self.names) {
             match why(&object) {
                 Some(why) => self.refuse(&name, why),
@@ -141,6 +166,7 @@ impl Left {
     }
 
     fn compare_names(&mut self, bound: &BTreeMap<BytesPath, String>, started: &Started) {
+        let words = Words::of(bound, started);
         for (name, object) in bound {
             let before = started.refs.get(name);
             if before == Some(object) {
@@ -148,7 +174,7 @@ impl Left {
             }
             let bytes = name.as_bytes();
             if before.is_none()
-                && let Some(why) = misleads(bytes, bound, started)
+                && let Some(why) = words.mislead(bytes)
             {
                 self.refuse(name, why.to_owned());
             } else if bytes.starts_with(b"refs/heads/") || (bytes.starts_with(b"refs/tags/") && before.is_none()) {

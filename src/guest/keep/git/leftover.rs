@@ -57,12 +57,7 @@ impl Under<'_> {
         let Some(text) = self.state.read(&self.record(), MAX_BEGUN)? else { return Ok(()) };
         let Ok(begun) = serde_json::from_slice::<Begun>(&text) else { return self.done() };
         let begun_at = self.state.stat(&self.record()).map_or(SystemTime::UNIX_EPOCH, |stat| changed(&stat));
-        let ours = format!("refs/podbay/{}", self.id).into_bytes();
-        for (name, _) in self.real.names(&ours).unwrap_or_default() {
-            if name.ends_with(b".lock") {
-                self.real.remove(&join(&ours, &name))?;
-            }
-        }
+        self.clear_own()?;
         let fixed = [join(self.private, b"HEAD"), b"HEAD".to_vec(), b"packed-refs".to_vec(), stash::NAME.to_vec()];
         let names = begun.names.iter().map(|name| name.as_bytes().to_vec()).filter(|name| refs::is_name(name));
         for name in names.chain(fixed) {
@@ -76,6 +71,17 @@ impl Under<'_> {
                 if self.real.stat(&lock).is_ok_and(|again| (again.st_ino, changed(&again)) == (stat.st_ino, changed(&stat))) {
                     self.real.remove(&lock)?;
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes away the locks on the names that hold objects on their way, which are nobody else's.
+    pub(crate) fn clear_own(&self) -> Result<(), Fault> {
+        let ours = format!("refs/podbay/{}", self.id).into_bytes();
+        for (name, _) in self.real.names(&ours).unwrap_or_default() {
+            if name.ends_with(b".lock") {
+                self.real.remove(&join(&ours, &name))?;
             }
         }
         Ok(())

@@ -40,6 +40,8 @@ mod logs;
 mod looked;
 #[cfg(test)]
 mod lost;
+#[cfg(test)]
+mod many;
 mod moving;
 mod order;
 #[cfg(test)]

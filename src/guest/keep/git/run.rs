@@ -102,6 +102,8 @@ pub(crate) struct Git {
     is_timeless: bool,
     /// Whether it is ended as soon as it has said more than is kept.
     is_bounded: bool,
+    /// Whether the names that it makes need not outlive a failure of the machine.
+    is_passing: bool,
     end: Instant,
 }
 
@@ -134,6 +136,7 @@ impl Git {
             objects: None,
             is_timeless: false,
             is_bounded: false,
+            is_passing: false,
             end,
         }
     }
@@ -151,9 +154,19 @@ impl Git {
         Self { is_timeless: true, ..self.clone() }
     }
 
+    /// The same for names that are soon removed: to have each of very many on the disk takes longer than all else.
+    pub(crate) fn passing(&self) -> Self {
+        Self { is_passing: true, ..self.clone() }
+    }
+
     /// The same with no more than this time, for what may turn out to be endless.
     pub(crate) fn bounded(&self, time: Duration) -> Self {
         Self { is_bounded: true, end: self.end.min(Instant::now() + time), ..self.clone() }
+    }
+
+    /// The same until then, if its own time is not over before.
+    pub(crate) fn until(&self, end: Instant) -> Self {
+        Self { end: self.end.min(end), ..self.clone() }
     }
 
     /// Whether its time is over.
@@ -222,7 +235,8 @@ impl Git {
             // Later than all that it follows: git walks through commits by date, and through the whole history for one that seems older.
             command.envs([("GIT_AUTHOR_DATE", "@4000000000 +0000"), ("GIT_COMMITTER_DATE", "@4000000000 +0000")]);
         }
-        command.arg(git_dir).args(SETTINGS.iter().flat_map(|setting| ["-c", setting])).args(words);
+        let passing = self.is_passing.then_some("core.fsync=-reference");
+        command.arg(git_dir).args(SETTINGS.iter().copied().chain(passing).flat_map(|setting| ["-c", setting])).args(words);
         command.current_dir(&self.work_tree).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // What it starts ends with it.
         command.process_group(0);

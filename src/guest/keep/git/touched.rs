@@ -1,11 +1,12 @@
 //! What a session's commits hold that may run on the person's machine, though the files that it left may not show it: it may stand on a
 //! branch that is not checked out, or in an older commit.
 
+mod folders;
+
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt;
+use std::ops::Range;
 use std::time::Duration;
 use std::time::Instant;
 
@@ -16,6 +17,7 @@ use super::import::One;
 use super::import::Unlooked;
 use super::import::Unseen;
 use super::import::UnseenName;
+use super::import::share;
 use super::index::Entry;
 use super::index::Index;
 use super::left::Left;
@@ -50,8 +52,8 @@ const LATE: &str = "there was no more time to look through it";
 const TOGETHER: Duration = Duration::from_secs(8);
 const ALONE: Duration = Duration::from_secs(4);
 
-/// How many folders git is asked about at once.
-const AT_ONCE: usize = 200;
+/// In how many parts those are looked through that were too much together, so that one among very many is found soon.
+const PARTS: usize = 16;
 
 /// What was found.
 #[derive(Debug, Default)]
@@ -68,20 +70,22 @@ pub(super) fn touched(import: &Import<'_>, project: &Folder, patterns: &[String]
     let auto_run = AutoRun::of(project, Known { patterns, place, obeyed: &start.prepared.obeyed.said });
     let auto_run = auto_run.map_err(|error| Fault::Invalid { field: "sandbox.auto_run".to_owned(), problem: error.to_string() })?;
     let end = Instant::now() + import.budget;
+    let n_all = start.repositories.len();
     for (at, started) in start.repositories.iter().enumerate() {
         // A commit says where a file is in its own working tree.
         let tree = work_tree_of(project, place, started.path.as_bytes()).unwrap_or_default();
         let git = BytesPath::from_bytes(started.git());
         // Of one that is not to be taken over nothing comes.
         let Some(Ok(place)) = import.places.get(&git) else { continue };
+        let until = share(end, n_all - at);
         let changed = start.index(import.state, import.id, at).and_then(|index| {
-            let one = One::open(import, place, (at, index), end, started)?;
+            let one = One::open(import, place, (at, index), until, started)?;
             one.changed(|folder| parts_in(project, &join(&tree, folder)))
         });
         let Changed { paths, made, unseen } = match changed {
             Ok(changed) => changed,
             Err(fault) => {
-                touched.unlooked.insert(at, Unseen::All(fault));
+                touched.unlooked.insert(at, Unseen::All { fault, is_late: Instant::now() >= until });
                 continue;
             }
         };
@@ -104,7 +108,7 @@ impl Touched {
         let mut held = self.may_run;
         for unseen in self.unlooked.into_values() {
             match unseen {
-                Unseen::All(fault) => return Err(fault),
+                Unseen::All { fault, .. } => return Err(fault),
                 Unseen::Names(names) => held.extend(names.into_iter().map(|one| MayRun { path: one.what, why: one.why })),
             }
         }
@@ -130,8 +134,15 @@ struct Changed {
 #[derive(Default)]
 struct Held {
     paths: BTreeSet<BytesPath>,
-    /// The commits among them, and the trees: git names a tree as well as a commit.
-    trees: Vec<String>,
+    /// The commits among them, and the trees: git names a tree as well as a commit. With which tip it is.
+    trees: Vec<(usize, String)>,
+}
+
+/// A tip that could not be looked through.
+struct Refused {
+    tip: usize,
+    why: String,
+    is_late: bool,
 }
 
 impl One<'_> {
@@ -145,13 +156,16 @@ impl One<'_> {
             let is_new = |entry: &&Entry| !start.get(entry.name.as_slice()).is_some_and(|before| before.is_same(entry));
             changed.paths.extend(index.entries.iter().filter(is_new).map(|entry| BytesPath::from_bytes(entry.name.as_slice())));
         }
-        let mut tips: Vec<(BytesPath, &str)> = left.names.iter().map(|(name, object)| (name.clone(), object.as_str())).collect();
-        tips.extend(left.stashes.iter().map(|stash| (BytesPath::from_bytes(stash::NAME), stash.object.as_str())));
-        if let Some(head @ Head::Commit { object }) = &left.head
-            && *head != self.started.head
-        {
-            tips.push(("HEAD".into(), object));
+        // What is checked out comes before all else.
+        let (first, rest) = self.in_order(&left)?;
+        let named = first.iter().chain(&rest);
+        let mut tips: Vec<(BytesPath, &str)> = named.map(|(name, object)| ((*name).clone(), object.as_str())).collect();
+        match &left.head {
+            Some(Head::Branch { name: branch }) => tips.sort_by_key(|(name, _)| name != branch),
+            Some(head @ Head::Commit { object }) if *head != self.started.head => tips.insert(0, ("HEAD".into(), object)),
+            _ => {}
         }
+        tips.extend(left.stashes.iter().map(|stash| (BytesPath::from_bytes(stash::NAME), stash.object.as_str())));
         if tips.is_empty() && changed.paths.is_empty() {
             return Ok(changed);
         }
@@ -160,32 +174,63 @@ impl One<'_> {
             &stage::Objects { real: &self.real_path, session: &self.session_path, session_folder: &self.session, real_folder: &self.real },
         )?;
         let git = Git::new(&stage, &self.scratch.join("empty"), self.end);
-        let objects: Vec<&str> = tips.iter().map(|(_, object)| *object).collect();
         let mut held = Held::default();
-        let unseen = |what: &BytesPath, object: &str, why: String| UnseenName { what: what.clone(), object: object.to_owned(), why };
-        if let Ok(Some(all)) = self.held(&git.bounded(TOGETHER), &objects) {
-            held = all;
-        } else {
-            // One that is a burden, or broken, must not keep the others from being looked at.
-            for (name, object) in &tips {
-                match self.held(&git.bounded(ALONE), &[*object]) {
-                    Ok(Some(one)) => {
-                        held.paths.extend(one.paths);
-                        held.trees.extend(one.trees);
-                    }
-                    Ok(None) => changed.unseen.push(unseen(name, object, self.too_much())),
-                    Err(fault) => changed.unseen.push(unseen(name, object, fault.to_string())),
-                }
-            }
-        }
+        let mut refused = self.in_groups(&git, tips.len(), |git, some| {
+            let objects: Vec<&str> = tips[some.clone()].iter().map(|(_, object)| *object).collect();
+            let Some(one) = self.held(git, &objects)? else { return Ok(false) };
+            held.paths.extend(one.paths);
+            held.trees.extend(one.trees.into_iter().map(|(at, tree)| (some.start + at, tree)));
+            Ok(true)
+        });
         changed.paths.extend(held.paths);
-        if let Some(made) = self.made(&git.bounded(TOGETHER), &changed.paths, &held.trees, here)? {
+        if let Some((made, more)) = self.made(&git, &changed.paths, &held.trees, here)? {
             changed.made = made;
+            refused.extend(more);
+            let unseen = |Refused { tip, why, is_late }| {
+                let (what, object) = &tips[tip];
+                UnseenName { what: what.clone(), object: (*object).to_owned(), why, is_late }
+            };
+            changed.unseen = refused.into_iter().map(unseen).collect();
         } else {
             let staged = left.index.is_some().then(|| ("index".into(), ""));
-            changed.unseen = tips.into_iter().chain(staged).map(|(name, object)| unseen(&name, object, self.too_much())).collect();
+            let (why, is_late) = (self.too_much(), self.git.is_late());
+            let unseen = |(what, object): (BytesPath, &str)| UnseenName { what, object: object.to_owned(), why: why.clone(), is_late };
+            changed.unseen = tips.into_iter().chain(staged).map(unseen).collect();
         }
         Ok(changed)
+    }
+
+    /// Looks through so many things, all at once if that can be; one that is a burden, or broken, must not keep the others from being looked at.
+    /// `look` returns whether it came to an end.
+    fn in_groups(&self, git: &Git, n: usize, mut look: impl FnMut(&Git, Range<usize>) -> Result<bool, Fault>) -> Vec<Refused> {
+        let mut refused = Vec::new();
+        if n == 0 || matches!(look(&git.bounded(TOGETHER), 0..n), Ok(true)) {
+            return refused;
+        }
+        let parts = |some: Range<usize>| {
+            let step = some.len().div_ceil(PARTS).max(1);
+            some.clone().step_by(step).map(move |begin| begin..some.end.min(begin + step)).rev()
+        };
+        // The first one is what is checked out.
+        let mut waiting: Vec<Range<usize>> = parts(1..n).collect();
+        waiting.push(0..1);
+        while let Some(some) = waiting.pop() {
+            if git.is_late() {
+                refused.extend(some.map(|tip| Refused { tip, why: LATE.to_owned(), is_late: true }));
+                continue;
+            }
+            let why = match look(&git.bounded(ALONE), some.clone()) {
+                Ok(true) => continue,
+                Ok(false) => self.too_much(),
+                Err(fault) => fault.to_string(),
+            };
+            if some.len() == 1 {
+                refused.push(Refused { tip: some.start, why, is_late: git.is_late() });
+            } else {
+                waiting.extend(parts(some));
+            }
+        }
+        refused
     }
 
     fn too_much(&self) -> String {
@@ -195,22 +240,22 @@ impl One<'_> {
     /// Returns what tips change that were not there at the start; `None`: there is too much of it.
     fn held(&self, git: &Git, tips: &[&str]) -> Result<Option<Held>, Fault> {
         let mut held = Held::default();
-        if tips.is_empty() {
-            return Ok(Some(held));
-        }
         // A tag may stand for a tag, a tree or a file.
         let asked: String = tips.iter().map(|tip| format!("{tip}^{{}}\n")).collect();
         let Some(kinds) = self.said(git, &["cat-file", "--batch-check=%(objecttype) %(objectname)"], asked.as_bytes())? else {
             return Ok(None);
         };
         let kinds = String::from_utf8_lossy(&kinds);
-        let of = |kind: &str| -> Vec<&str> { kinds.lines().filter_map(|line| line.strip_prefix(kind)?.strip_prefix(' ')).collect() };
+        let of = |kind: &str| -> Vec<(usize, &str)> {
+            kinds.lines().enumerate().filter_map(|(at, line)| Some((at, line.strip_prefix(kind)?.strip_prefix(' ')?))).collect()
+        };
         let (commits, trees) = (of("commit"), of("tree"));
         let mut said = Vec::new();
         if !commits.is_empty() {
             let head = if let Head::Commit { object } = &self.started.head { Some(object) } else { None };
             let before = self.started.refs.values().chain(self.started.stashes.iter().map(|stash| &stash.object)).chain(head);
-            let asked: String = commits.iter().map(|tip| format!("{tip}\n")).chain(before.map(|object| format!("^{object}\n"))).collect();
+            let asked: String =
+                commits.iter().map(|(_, tip)| format!("{tip}\n")).chain(before.map(|object| format!("^{object}\n"))).collect();
             let Some(new) = self.said(git, &["rev-list", "--ignore-missing", "--stdin"], asked.as_bytes())? else { return Ok(None) };
             // Of a merge only what is in none of those that it joins.
             let words =
@@ -219,7 +264,7 @@ impl One<'_> {
             said.extend(paths);
         }
         // Such a one is no commit's, so all of it is new but for what was checked out.
-        for tree in &trees {
+        for (_, tree) in &trees {
             let paths = match self.start_commit() {
                 Some(start) => {
                     let words = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=d", &start, tree];
@@ -231,7 +276,7 @@ impl One<'_> {
             said.extend(paths);
         }
         held.paths.extend(said.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(BytesPath::from_bytes));
-        held.trees.extend(commits.into_iter().chain(trees).map(str::to_owned));
+        held.trees.extend(commits.into_iter().chain(trees).map(|(at, tree)| (at, tree.to_owned())));
         Ok(Some(held))
     }
 
@@ -243,64 +288,47 @@ impl One<'_> {
         }
     }
 
-    /// Finds what makes folders repositories that were none, in whichever of the commits; `None`: there is too much in them.
+    /// Finds what makes folders repositories that were none, in whichever of the commits; `None`: there is too much in what was there before.
+    /// With those that could not be looked through.
     fn made(
         &self,
         git: &Git,
         changed: &BTreeSet<BytesPath>,
-        trees: &[String],
+        trees: &[(usize, String)],
         here: impl Fn(&[u8]) -> BTreeSet<Part>,
-    ) -> Result<Option<NewParts>, Fault> {
+    ) -> Result<Option<(NewParts, Vec<Refused>)>, Fault> {
         let folders: BTreeSet<&[u8]> = changed.iter().flat_map(|path| parts_of(path.as_bytes())).map(|(folder, _)| folder).collect();
         let folders: Vec<&[u8]> = folders.into_iter().collect();
         if folders.is_empty() {
-            return Ok(Some(NewParts::default()));
+            return Ok(Some((NewParts::default(), Vec::new())));
         }
         let start = self.start_commit();
-        let mut at_start: BTreeSet<BytesPath> = BTreeSet::new();
-        for folders in folders.chunks(AT_ONCE) {
-            if let Some(start) = &start {
-                let Some(names) = self.names_in(git, start, folders)? else { return Ok(None) };
-                at_start.extend(names);
-            }
-        }
+        let start: Vec<&str> = start.iter().map(String::as_str).collect();
+        let Some(at_start) = self.parts_within(&git.bounded(TOGETHER), &start, &folders)? else { return Ok(None) };
         let mut there: BTreeSet<BytesPath> = changed.clone();
         there.extend(at_start.iter().cloned());
-        for tree in trees {
-            for folders in folders.chunks(AT_ONCE) {
-                let Some(names) = self.names_in(git, tree, folders)? else { return Ok(None) };
-                there.extend(names);
-            }
+        let mut refused = self.in_groups(git, trees.len(), |git, some| {
+            let some: Vec<&str> = trees[some].iter().map(|(_, tree)| tree.as_str()).collect();
+            let Some(parts) = self.parts_within(git, &some, &folders)? else { return Ok(false) };
+            there.extend(parts);
+            Ok(true)
+        });
+        for one in &mut refused {
+            one.tip = trees[one.tip].0;
         }
         let mut before: BTreeMap<&[u8], BTreeSet<Part>> = BTreeMap::new();
         for (folder, name) in at_start.iter().map(|path| split(path.as_bytes())) {
             before.entry(folder).or_default().extend(Part::of(name));
         }
         // What is checked out now is as good as what was committed.
-        Ok(Some(NewParts::among(there.iter().map(BytesPath::as_bytes), |folder| {
+        let made = NewParts::among(there.iter().map(BytesPath::as_bytes), |folder| {
             before.get(folder).filter(|parts| is_bare(parts)).cloned().unwrap_or_else(|| here(folder))
-        })))
-    }
-
-    /// Returns what lies in folders of a commit or a tree; `None`: there is too much of it.
-    fn names_in(&self, git: &Git, commit: &str, folders: &[&[u8]]) -> Result<Option<Vec<BytesPath>>, Fault> {
-        let words = ["ls-tree", "-z", "--name-only", "--full-tree", commit].map(OsString::from);
-        let (top, below): (Vec<&[u8]>, Vec<&[u8]>) = folders.iter().partition(|folder| folder.is_empty());
-        let mut said = Vec::new();
-        if !top.is_empty() {
-            let Some(names) = self.said(git, &words, b"")? else { return Ok(None) };
-            said.extend(names);
-        }
-        if !below.is_empty() {
-            let within = below.iter().map(|folder| OsString::from_vec([folder, b"/".as_slice()].concat()));
-            let Some(names) = self.said(git, &words.iter().cloned().chain(within).collect::<Vec<_>>(), b"")? else { return Ok(None) };
-            said.extend(names);
-        }
-        Ok(Some(said.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(BytesPath::from_bytes).collect()))
+        });
+        Ok(Some((made, refused)))
     }
 
     /// Asks git; `None`: the answer is longer than anybody waits for or keeps.
-    fn said<S: AsRef<OsStr>>(&self, git: &Git, words: &[S], asked: &[u8]) -> Result<Option<Vec<u8>>, Fault> {
+    pub(super) fn said<S: AsRef<OsStr>>(&self, git: &Git, words: &[S], asked: &[u8]) -> Result<Option<Vec<u8>>, Fault> {
         let answer = match git.run(words, asked) {
             Err(_) if git.is_late() => return Ok(None),
             answer => answer?,

@@ -3,11 +3,13 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::time::Instant;
 
 use super::Bound;
-use super::Fetched;
 use super::NOTHING;
 use super::One;
+use super::STEADY;
+use super::fetch::Fetched;
 use super::index::Goal;
 use super::names::Names;
 use crate::guest::keep::git::index::Index;
@@ -26,9 +28,12 @@ use crate::wire::keep::ImportedRepository;
 use crate::wire::keep::IndexImport;
 use crate::wire::keep::NotImported;
 
+/// Why the branch that is checked out here stays where it is.
+const NOT_ENDED_HERE: &str = "is checked out here, and the session had something else checked out; it can come when you have, too";
+
 /// Where what the session left goes, as far as nobody did anything else with it.
 pub(super) struct Course<'a> {
-    /// Names that are not checked out here.
+    /// Of the names that have to do with what is checked out those that are not checked out here.
     pub(super) names: Names<'a>,
     /// The one that is.
     own: Option<(&'a BytesPath, &'a String)>,
@@ -52,13 +57,13 @@ struct AtRest<'a> {
 impl One<'_> {
     pub(super) fn course<'a>(
         &self,
-        left: &'a Left,
+        (left, first): (&'a Left, &Names<'a>),
         fetched: &Fetched,
         real: &Bound,
         done: &mut ImportedRepository,
     ) -> Result<Course<'a>, Fault> {
         let here = Head::read(&self.real, &join(&self.private, b"HEAD"))?;
-        let names = self.names_that_come(left, fetched, real, done)?;
+        let names = self.names_that_come(first, fetched, real, done)?;
         let may_be_switched = Start::may_be_switched(self.state, self.id, self.at);
         let mut course = Course { names, own: None, here, head: None, is_head_told: false, may_be_switched };
         self.choose_head(&mut course, left, fetched, real, done)?;
@@ -69,8 +74,7 @@ impl One<'_> {
             && !ends_here
             && real.get(name) != Some(new)
         {
-            let why = "is checked out here, and the session had something else checked out; it can come when you have, too";
-            done.not_imported.push(NotImported { what: name.clone(), why: why.to_owned() });
+            done.not_imported.push(NotImported { what: name.clone(), why: NOT_ENDED_HERE.to_owned() });
             course.own = None;
         }
         Ok(course)
@@ -274,10 +278,12 @@ impl One<'_> {
 
     fn private_git(&self) -> Git {
         match &self.started.worktree {
-            Some(_) => {
-                Git::new(&self.real_path.join(BytesPath::from_bytes(self.private.clone()).as_path()), &self.scratch.join("empty"), self.end)
-            }
-            None => self.git.clone(),
+            Some(_) => Git::new(
+                &self.real_path.join(BytesPath::from_bytes(self.private.clone()).as_path()),
+                &self.scratch.join("empty"),
+                self.end.max(Instant::now()) + STEADY,
+            ),
+            None => self.steady.clone(),
         }
     }
 }
@@ -301,12 +307,12 @@ mod tests {
     use std::collections::BTreeMap;
     use std::fs;
     use std::time::Duration;
-    use std::time::Instant;
 
     use super::super::Import;
     use super::super::Unlooked;
     use super::*;
     use crate::guest::keep::git::folder::Folder;
+    use crate::guest::keep::git::leftover::Under;
     use crate::guest::keep::git::refs;
     use crate::guest::keep::git::sample::ID;
     use crate::guest::keep::git::sample::InSession;
@@ -340,13 +346,18 @@ mod tests {
         let one = One::open(&import, place, (0, index), end, &start.repositories[0]).expect("opens");
         let left = Left::read(&one.session, &one.private, one.started, one.start_index.as_deref()).expect("read");
         let mut done = ImportedRepository::default();
-        let fetched = one.fetch(&left, &mut done).expect("fetched");
+        let (first, _) = one.in_order(&left).expect("read");
+        let (mut staging, mut fetched) = (one.staging(&left).expect("made"), Fetched::default());
+        if let Some(staging) = &mut staging {
+            one.fetch_first(staging, &first, &left, &mut fetched, &mut done).expect("fetched");
+        }
         let mut real = refs::read(&one.real).expect("read").bound;
-        let course = one.course(&left, &fetched, &real, &mut done).expect("found");
+        let course = one.course((&left, &first), &fetched, &real, &mut done).expect("found");
         one.move_names(&course.names, &mut real, &mut done).expect("moved");
         person(&sample);
         one.move_here(&course, &left, &fetched, &mut real, &mut done).expect("moved");
-        one.remove_own_names().expect("removed");
+        let under = Under { real: &one.real, private: &one.private, state: &state, id: ID, at: 0 };
+        one.remove_own_names(&under).expect("removed");
         sample.git(&["fsck", "--strict", "--no-dangling"]);
         assert!(!sample.path(".git/index.podbay-session-1").exists());
         (sample, done)

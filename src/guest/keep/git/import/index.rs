@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use super::Fetched;
 use super::One;
+use super::fetch::Fetched;
 use crate::guest::keep::git::folder::Folder;
 use crate::guest::keep::git::folder::failed;
 use crate::guest::keep::git::index::Index;

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 
 use super::Bound;
-use super::Fetched;
 use super::NOTHING;
 use super::One;
+use super::fetch::AT_ONCE;
+use super::fetch::Fetched;
+use super::fetch::late;
 use crate::guest::keep::git::folder::failed;
 use crate::guest::keep::git::left::Left;
 use crate::guest::keep::git::refs;
@@ -27,14 +29,14 @@ impl One<'_> {
     /// Returns which names can come, and what each comes to stand for: those that nobody else moved.
     pub(super) fn names_that_come<'a>(
         &self,
-        left: &'a Left,
+        left: &Names<'a>,
         fetched: &Fetched,
         real: &Bound,
         done: &mut ImportedRepository,
     ) -> Result<Names<'a>, Fault> {
         let (elsewhere, rebased) = (self.checked_out_elsewhere()?, self.being_rebased()?);
         let mut names = Names::new();
-        for (name, new) in &left.names {
+        for (&name, &new) in left {
             let mut refuse = |why: String| done.not_imported.push(NotImported { what: name.clone(), why });
             let (now, old) = (real.get(name), self.started.refs.get(name));
             if !fetched.objects.contains(new) {
@@ -61,32 +63,62 @@ impl One<'_> {
         Ok(names)
     }
 
+    /// Moves names, as many at once as can be: one that does not go keeps no other from going. Those for which there is no time stay.
     pub(super) fn move_names(&self, names: &Names<'_>, real: &mut Bound, done: &mut ImportedRepository) -> Result<(), Fault> {
-        for (name, new) in names {
-            self.move_name(name, new, real, done)?;
+        let (there, to_move): (Vec<_>, Vec<_>) =
+            names.iter().map(|(name, new)| (*name, *new)).partition(|(name, new)| real.get(*name) == Some(new));
+        self.have_moved(&there, real, done);
+        let mut waiting: Vec<_> = to_move.chunks(AT_ONCE).rev().collect();
+        while let Some(some) = waiting.pop() {
+            if self.git.is_late() {
+                for (name, _) in some {
+                    late((*name).clone(), done);
+                }
+                continue;
+            }
+            match (self.update_all(some)?, some) {
+                (Ok(()), _) => self.have_moved(some, real, done),
+                (Err(why), [(name, _)]) => done.not_imported.push(NotImported { what: (*name).clone(), why }),
+                // Git moves all or none of them.
+                (Err(_), _) => {
+                    let (one, other) = some.split_at(some.len() / 2);
+                    waiting.extend([other, one]);
+                }
+            }
         }
         Ok(())
     }
 
+    fn have_moved(&self, names: &[(&BytesPath, &String)], real: &mut Bound, done: &mut ImportedRepository) {
+        for (name, new) in names {
+            real.insert((*name).clone(), (*new).clone());
+            done.moved.push(MovedRef { name: (*name).clone(), old: self.started.refs.get(*name).cloned(), new: (*new).clone() });
+        }
+    }
+
+    /// Moves names, if each is where it is thought to be; else none.
+    fn update_all(&self, names: &[(&BytesPath, &String)]) -> Result<Result<(), String>, Fault> {
+        let order = |(name, new): &(&BytesPath, &String)| {
+            let old = self.started.refs.get(*name).map_or(NOTHING, String::as_str);
+            [b"update ", name.as_bytes(), format!("\0{new}\0{old}\0").as_bytes()].concat()
+        };
+        self.update(&names.iter().flat_map(order).collect::<Vec<u8>>(), &format!("podbay: {}", self.id))
+    }
+
     /// Moves one name; returns whether it is there then.
     pub(super) fn move_name(&self, name: &BytesPath, new: &String, real: &mut Bound, done: &mut ImportedRepository) -> Result<bool, Fault> {
-        let old = self.started.refs.get(name);
         if real.get(name) != Some(new)
-            && let Err(why) = self.update(name, new, old.map_or(NOTHING, String::as_str), "")?
+            && let Err(why) = self.update_all(&[(name, new)])?
         {
             done.not_imported.push(NotImported { what: name.clone(), why });
             return Ok(false);
         }
-        real.insert(name.clone(), new.clone());
-        done.moved.push(MovedRef { name: name.clone(), old: old.cloned(), new: new.clone() });
+        self.have_moved(&[(name, new)], real, done);
         Ok(true)
     }
 
-    /// Moves one name, if it is where it is thought to be.
-    fn update(&self, name: &BytesPath, new: &str, old: &str, word: &str) -> Result<Result<(), String>, Fault> {
-        let message = if word.is_empty() { format!("podbay: {}", self.id) } else { word.to_owned() };
-        let order = [b"update ", name.as_bytes(), format!("\0{new}\0{old}\0").as_bytes()].concat();
-        let answer = self.git.run(&["update-ref", "--create-reflog", "-m", &message, "--stdin", "-z"], &order)?;
+    fn update(&self, order: &[u8], message: &str) -> Result<Result<(), String>, Fault> {
+        let answer = self.steady.run(&["update-ref", "--create-reflog", "-m", message, "--stdin", "-z"], order)?;
         Ok(if answer.is_good { Ok(()) } else { Err(answer.problem()) })
     }
 
@@ -134,7 +166,9 @@ impl One<'_> {
         for stash in left.stashes.iter().filter(|stash| fetched.objects.contains(&stash.object)) {
             if !here.iter().any(|known| known.object == stash.object) && top.as_ref() != Some(&stash.object) {
                 let message = if stash.message.is_empty() { "WIP" } else { &stash.message };
-                if let Err(why) = self.update(&name, &stash.object, top.as_deref().unwrap_or(NOTHING), message)? {
+                let old = top.as_deref().unwrap_or(NOTHING);
+                let order = [b"update ", stash::NAME, format!("\0{}\0{old}\0", stash.object).as_bytes()].concat();
+                if let Err(why) = self.update(&order, message)? {
                     done.not_imported.push(NotImported { what: name.clone(), why });
                     break;
                 }

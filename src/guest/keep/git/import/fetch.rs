@@ -1,0 +1,219 @@
+//! Bringing objects over, checked: what is checked out first, then the rest in batches, as far as there is time.
+
+use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use super::Bound;
+use super::One;
+use super::names::Names;
+use crate::guest::keep::git::left::Left;
+use crate::guest::keep::git::refs::Head;
+use crate::guest::keep::git::run::Git;
+use crate::guest::keep::git::stage;
+use crate::guest::keep::git::stash;
+use crate::guest::keep::git::stash::Stash;
+use crate::wire::BytesPath;
+use crate::wire::Fault;
+use crate::wire::keep::ImportedRepository;
+use crate::wire::keep::NotImported;
+
+/// How many objects are asked for at once, beside whatever they lead to, and how many names are moved.
+pub(super) const AT_ONCE: usize = 1000;
+
+/// What is said of what there was no time for.
+const LATE: &str = "there was no more time for it";
+
+/// What is in the real repository now.
+#[derive(Debug, Default)]
+pub(super) struct Fetched {
+    pub(super) objects: BTreeSet<String>,
+    /// The commit that the session's index was made.
+    pub(super) index: Option<String>,
+}
+
+/// Where objects come from.
+pub(super) struct Staging {
+    place: PathBuf,
+    /// With a view of the person's repository without what is broken in it, once that was in the way.
+    git: Git,
+    is_view: bool,
+    n_named: usize,
+}
+
+/// An object to bring over, and all that it is for.
+type Tip = (String, Vec<BytesPath>);
+
+/// Says of something that there was no time for it.
+pub(super) fn late(what: BytesPath, done: &mut ImportedRepository) {
+    done.is_late = true;
+    done.not_imported.push(NotImported { what, why: LATE.to_owned() });
+}
+
+/// Puts together what stands for the same object: very many branches may be one commit.
+fn together(all: impl Iterator<Item = (BytesPath, String)>) -> Vec<Tip> {
+    let mut tips: Vec<Tip> = Vec::new();
+    let mut at: BTreeMap<String, usize> = BTreeMap::new();
+    for (what, object) in all {
+        if let Some(at) = at.get(&object) {
+            tips[*at].1.push(what);
+        } else {
+            at.insert(object.clone(), tips.len());
+            tips.push((object, vec![what]));
+        }
+    }
+    tips
+}
+
+impl One<'_> {
+    /// Makes where objects come from; `None`: there is nothing to bring over.
+    pub(super) fn staging(&self, left: &Left) -> Result<Option<Staging>, Fault> {
+        if left.names.is_empty() && left.stashes.is_empty() && left.index.is_none() && self.detached(left).is_none() {
+            return Ok(None);
+        }
+        let place = stage::make(
+            self.scratch,
+            &stage::Objects { real: &self.real_path, session: &self.session_path, session_folder: &self.session, real_folder: &self.real },
+        )?;
+        Ok(Some(Staging { place, git: self.git.clone(), is_view: false, n_named: 0 }))
+    }
+
+    /// Returns the commit that the session has checked out without a branch, if that can come.
+    fn detached<'l>(&self, left: &'l Left) -> Option<&'l String> {
+        let head = left.head.as_ref().filter(|head| **head != self.started.head)?;
+        let Head::Commit { object } = head else { return None };
+        (!self.unseen.iter().any(|one| one.object == *object)).then_some(object)
+    }
+
+    /// Brings over what has to do with what is checked out, and what is staged.
+    pub(super) fn fetch_first(
+        &self,
+        staging: &mut Staging,
+        first: &Names<'_>,
+        left: &Left,
+        fetched: &mut Fetched,
+        done: &mut ImportedRepository,
+    ) -> Result<(), Fault> {
+        let mut all: Vec<(BytesPath, String)> = first.iter().map(|(name, object)| ((*name).clone(), (*object).clone())).collect();
+        all.extend(self.detached(left).map(|object| (BytesPath::from("HEAD"), object.clone())));
+        let mut staged = None;
+        if let Some(index) = &left.index {
+            match self.commit_index(&staging.place, index, left)? {
+                Ok(object) => {
+                    all.push(("index".into(), object.clone()));
+                    staged = Some(object);
+                }
+                Err(why) => done.not_imported.push(NotImported { what: "index".into(), why }),
+            }
+        }
+        if !all.is_empty() {
+            self.fetch(staging, &together(all.into_iter()), self.end, fetched, done)?;
+        }
+        fetched.index = staged.filter(|object| fetched.objects.contains(object));
+        Ok(())
+    }
+
+    /// Brings over all the rest and moves its names, batch by batch; returns the stashes that are there then. What there is no time for is said.
+    pub(super) fn import_rest(
+        &self,
+        staging: &mut Staging,
+        (left, rest): (&Left, &Names<'_>),
+        mut fetched: Fetched,
+        real: &mut Bound,
+        done: &mut ImportedRepository,
+        share: Instant,
+    ) -> Vec<Stash> {
+        let mut put = Vec::new();
+        let stashes: Vec<Tip> = left.stashes.iter().map(|stash| (stash.object.clone(), vec![BytesPath::from_bytes(stash::NAME)])).collect();
+        let names = together(rest.iter().map(|(name, object)| ((*name).clone(), (*object).clone())));
+        let batches = [stashes.as_slice()].into_iter().chain(names.chunks(AT_ONCE)).filter(|batch| !batch.is_empty());
+        for (at, batch) in batches.enumerate() {
+            let now = Instant::now();
+            if now >= share {
+                batch.iter().flat_map(|(_, whats)| whats).for_each(|what| late(what.clone(), done));
+                continue;
+            }
+            // One that takes very long leaves time for those after it.
+            let until = now + (share - now) / 2;
+            let moved = self.fetch(staging, batch, until, &mut fetched, done).and_then(|()| {
+                if at == 0 && !stashes.is_empty() {
+                    put = self.put_stashes(left, &fetched, real, done)?;
+                    return Ok(());
+                }
+                let names =
+                    batch.iter().flat_map(|(_, whats)| whats).filter_map(|name| rest.get_key_value(name)).map(|(name, new)| (*name, *new));
+                let names = self.names_that_come(&names.collect(), &fetched, real, done)?;
+                self.move_names(&names, real, done)
+            });
+            if let Err(fault) = moved {
+                done.is_late |= self.git.is_late();
+                let told: BTreeSet<BytesPath> = done.not_imported.iter().map(|one| one.what.clone()).collect();
+                let is_there = |what: &BytesPath| rest.get(what).is_some_and(|new| real.get(what) == Some(*new));
+                let whats = batch.iter().flat_map(|(_, whats)| whats).filter(|what| !is_there(what) && !told.contains(*what));
+                done.not_imported.extend(whats.map(|what| NotImported { what: what.clone(), why: fault.to_string() }));
+            }
+        }
+        put
+    }
+
+    /// Brings some over, until a time; one that is bad does not keep the others out.
+    fn fetch(
+        &self,
+        staging: &mut Staging,
+        tips: &[Tip],
+        until: Instant,
+        fetched: &mut Fetched,
+        done: &mut ImportedRepository,
+    ) -> Result<(), Fault> {
+        let mut waiting = vec![tips];
+        while let Some(some) = waiting.pop() {
+            let whats = some.iter().flat_map(|(_, whats)| whats);
+            let why = match self.fetch_some(staging, some, until) {
+                Ok(Ok(())) => {
+                    fetched.objects.extend(some.iter().map(|(object, _)| object.clone()));
+                    continue;
+                }
+                Ok(Err(why)) => why,
+                // Nothing is moved yet where what is checked out could not come: all of it can be begun again.
+                Err(fault) if until >= self.end => return Err(fault),
+                Err(_) if Instant::now() >= until => {
+                    whats.for_each(|what| late(what.clone(), done));
+                    continue;
+                }
+                Err(fault) => fault.to_string(),
+            };
+            // Git takes nothing over where it cannot follow each name that there is.
+            if !staging.is_view {
+                staging.is_view = true;
+                if let Some(view) = self.without_broken_names(done)? {
+                    staging.git = view;
+                    waiting.push(some);
+                    continue;
+                }
+            }
+            if some.len() > 1 {
+                let (one, other) = some.split_at(some.len() / 2);
+                waiting.extend([other, one]);
+                continue;
+            }
+            done.not_imported.extend(whats.map(|what| NotImported { what: what.clone(), why: why.clone() }));
+        }
+        Ok(())
+    }
+
+    fn fetch_some(&self, staging: &mut Staging, tips: &[Tip], until: Instant) -> Result<Result<(), String>, Fault> {
+        let id = self.id;
+        let named = tips.iter().enumerate().map(|(at, (object, _))| (format!("refs/import/{}", staging.n_named + at), object.clone()));
+        stage::name(self.scratch, named.map(|(name, object)| (BytesPath::from_bytes(name), object)))?;
+        staging.n_named += tips.len();
+        // A name for each would be compared with each that is there.
+        let wanted = format!("+refs/import/*:refs/podbay/{id}/*\n");
+        let words = ["fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--no-recurse-submodules", "--no-prune"];
+        let mut words: Vec<&OsStr> = words.iter().map(OsStr::new).collect();
+        words.extend([OsStr::new("--stdin"), staging.place.as_os_str()]);
+        let answer = staging.git.passing().until(until).run(&words, wanted.as_bytes())?;
+        Ok(if answer.is_good { Ok(()) } else { Err(answer.problem()) })
+    }
+}
