@@ -93,6 +93,28 @@ fn a_full_disk_stops_an_import_which_is_done_when_there_is_room() {
 }
 
 #[test]
+fn a_branch_that_does_not_come_is_not_checked_out() {
+    let session = session();
+    session.sample.commit("c", "1\n");
+    session.git(&["checkout", "-q", "-b", "new"]);
+    session.sample.commit("d", "1\n");
+    let sample = session.end();
+    // Another git is at work on it, or was killed.
+    sample.write(".git/refs/heads/new.lock", "");
+    let imported = sample.import_one();
+    let words = told(&imported);
+    assert!(words.contains("HEAD: the session was on refs/heads/new, which did not come"), "{words}");
+    assert!(words.contains("refs/heads/main: is checked out here, and the session had something else"), "{words}");
+    assert_eq!((moved(&imported), imported.head), (Vec::<String>::new(), None), "{words}");
+    assert_eq!(sample.git(&["status", "--porcelain", "--branch", "--untracked-files=no"]), "## main\n");
+    assert_eq!(sample.git(&["log", "-1", "--format=%s"]), "b\n");
+    fs::remove_file(sample.path(".git/refs/heads/new.lock")).expect("removed");
+    let imported = sample.import_one();
+    assert_eq!((moved(&imported).len(), imported.head.as_deref(), told(&imported).as_str()), (2, Some("refs/heads/new"), ""));
+    assert_eq!(sample.git(&["status", "--porcelain", "--branch"]), "## new\n");
+}
+
+#[test]
 fn a_repository_that_broke_meanwhile_is_left_alone_until_it_is_mended() {
     let session = session();
     session.sample.commit("c", "1\n");

@@ -246,8 +246,9 @@ impl<'a> One<'a> {
             self.fetch_first(staging, &first, &left, &mut fetched, &mut done)?;
         }
         let mut real = refs::read(&self.real)?.bound;
-        let course = self.course((&left, &first), &fetched, &real, &mut done)?;
+        let mut course = self.course((&left, &first), &fetched, &real, &mut done)?;
         self.move_names(&course.names, &mut real, &mut done)?;
+        course.keep_without_branch(&left, &real, &mut done);
         let index = self.move_here(&course, &left, &fetched, &mut real, &mut done)?;
         let mut stashes = Vec::new();
         if let Some(staging) = &mut staging {

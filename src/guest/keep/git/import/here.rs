@@ -46,6 +46,22 @@ pub(super) struct Course<'a> {
     may_be_switched: bool,
 }
 
+impl Course<'_> {
+    /// Gives up checking out a branch that did not come after all: git knows no commit where such a one is checked out.
+    pub(super) fn keep_without_branch(&mut self, left: &Left, real: &Bound, done: &mut ImportedRepository) {
+        let Some(Head::Branch { name }) = self.head else { return };
+        if self.own.is_some_and(|(own, _)| own == name) || real.get(name) == left.bound.get(name) {
+            return;
+        }
+        self.head = None;
+        let mut refuse = |what: BytesPath, why: String| done.not_imported.push(NotImported { what, why });
+        refuse("HEAD".into(), format!("the session was on {name}, which did not come"));
+        if let Some((own, _)) = self.own.take_if(|(own, new)| real.get(*own) != Some(new)) {
+            refuse(own.clone(), NOT_ENDED_HERE.to_owned());
+        }
+    }
+}
+
 /// What is ready to be put in its place, while nobody else changes what is checked out.
 #[derive(Default)]
 struct AtRest<'a> {
