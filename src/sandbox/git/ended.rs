@@ -181,6 +181,9 @@ impl Ended {
             let volumes = self.volumes().join(" and ");
             let stays = match &self.review {
                 Some(id) => format!("it waits in the volume {volumes}, and `podbay review discard {id}` drops it"),
+                None if self.settled.goes_on => {
+                    format!("it waits in the volume {volumes}, and the next session in this project goes on with it")
+                }
                 None => format!("it stays in the volume {volumes}, and docs/guides/git.md says how to look at it and how to let it go"),
             };
             warn(format!("not everything that the session did with git was taken over: {}; {stays}", not_taken.join("; ")));
@@ -317,6 +320,7 @@ mod tests {
                 imported: ImportedGit { repositories: vec![module, top], n_more: 0 },
                 aside: AsideGit { moved: [aside, parts].into_iter().collect(), whole: true, ..AsideGit::default() },
                 is_settled: false,
+                goes_on: false,
                 held: Named::default(),
                 may_run: Named::default(),
             },
@@ -333,6 +337,12 @@ mod tests {
         assert!(words[0].contains("refs/heads/side: was moved here meanwhile; it stays in the volume `podbay-git-s`"), "{words:?}");
         assert_eq!(words[1], "git of .git/modules/sub: x was deleted");
         assert!(words[2].contains("new/.git is now /state/aside/s/s-0; git on your machine"), "{words:?}");
+        let going_on = Ended { settled: SettledGit { goes_on: true, ..ended.settled.clone() }, ..ended.clone() };
+        let Kind::Warning { message } = &going_on.told()[1] else { panic!("{going_on:?}") };
+        assert!(
+            message.ends_with("it waits in the volume `podbay-git-s`, and the next session in this project goes on with it"),
+            "{message}"
+        );
         let parts =
             "what made lib one (HEAD, refs) is now /state/aside/s/s-1, and all else in there stays where it is; git on your machine";
         assert!(words[3].contains(parts), "{words:?}");

@@ -249,6 +249,7 @@ mod tests {
             imported: ImportedGit { repositories: std::iter::once(first).chain((1..400).map(other)).collect(), n_more: 0 },
             aside: AsideGit { moved, ..AsideGit::default() },
             is_settled: false,
+            goes_on: false,
             held: (0..300).map(|n| MayRun { path: long(n), why: "x".repeat(4000) }).collect(),
             may_run: Named::default(),
         };

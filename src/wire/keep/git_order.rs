@@ -89,6 +89,9 @@ pub struct SettledGit {
     pub aside: AsideGit,
     /// Whether nothing of the session is in its own folder alone. That it is not was told before if nothing else is told.
     pub is_settled: bool,
+    /// Whether what was not taken over is tried again the next time.
+    #[serde(default)]
+    pub goes_on: bool,
     /// What may run on the person's machine, because of which nothing was taken over.
     pub held: Named<MayRun>,
     /// What of it may run there that was not held because of that.

@@ -77,11 +77,11 @@ impl Folders<'_> {
 
 /// Carries out one order.
 pub fn carry_out(folders: &Folders<'_>, order: &GitOrder) -> Result<GitAnswer, Fault> {
-    carry_out_within(folders, order, Bounds::default())
+    carry_out_within(folders, order, Bounds::default(), IMPORT)
 }
 
-/// `bounds`: of what is moved out of the project.
-pub(super) fn carry_out_within(folders: &Folders<'_>, order: &GitOrder, bounds: Bounds) -> Result<GitAnswer, Fault> {
+/// `bounds`: of what is moved out of the project; `import`: how long git may work on what is taken over.
+pub(super) fn carry_out_within(folders: &Folders<'_>, order: &GitOrder, bounds: Bounds, import: Duration) -> Result<GitAnswer, Fault> {
     let project = open(folders.project)?;
     let starts = folders.kept(b"git")?;
     match order {
@@ -134,10 +134,15 @@ pub(super) fn carry_out_within(folders: &Folders<'_>, order: &GitOrder, bounds: 
                 auto_run,
                 place: place.as_bytes(),
                 bounds,
+                import,
             };
-            let settled = settle(folders, &project, &starts, &left)?;
-            if !settled.imported.is_whole() && !tries_again {
-                Start::keep(&starts, id)?;
+            let mut settled = settle(folders, &project, &starts, &left)?;
+            if !settled.imported.is_whole() {
+                let has_come = settled.imported.repositories.iter().any(|one| !one.moved.is_empty() || !one.stashes.is_empty());
+                settled.goes_on = *tries_again || settled.imported.is_late() && Start::tries_again(&starts, id, has_come)?;
+                if !settled.goes_on {
+                    Start::keep(&starts, id)?;
+                }
             }
             Ok(GitAnswer::Settled(settled))
         }
@@ -155,6 +160,7 @@ struct Left<'a> {
     auto_run: &'a [String],
     place: &'a [u8],
     bounds: Bounds,
+    import: Duration,
 }
 
 fn settle(folders: &Folders<'_>, project: &Folder, starts: &Folder, left: &Left<'_>) -> Result<SettledGit, Fault> {
@@ -172,7 +178,7 @@ fn settle(folders: &Folders<'_>, project: &Folder, starts: &Folder, left: &Left<
     let places = places(folders, project, &start, left);
     if let Some(ReviewedGit { unless_it_may_run: Some(auto_run) }) = left.review {
         let place = review::place_of(folders.state, name_of_review(id));
-        let held = staged(folders, starts, id, &places, |import| touched(import, project, auto_run, place.as_bytes())?.holding())?;
+        let held = staged(folders, starts, left, &places, |import| touched(import, project, auto_run, place.as_bytes())?.holding())?;
         if !held.is_empty() {
             return Ok(SettledGit { held, ..SettledGit::default() });
         }
@@ -181,8 +187,8 @@ fn settle(folders: &Folders<'_>, project: &Folder, starts: &Folder, left: &Left<
     let is_done = is_kept || late == Some(Late::AllTaken);
     let (may_run, mut imported) = match left.review {
         _ if is_done => (Named::default(), ImportedGit::default()),
-        Some(_) => (Named::default(), staged(folders, starts, id, &places, import)?),
-        None => staged(folders, starts, id, &places, |all| {
+        Some(_) => (Named::default(), staged(folders, starts, left, &places, import)?),
+        None => staged(folders, starts, left, &places, |all| {
             let Touched { may_run, unlooked } = touched(all, project, left.auto_run, left.place)?;
             Ok((may_run, import(&Import { unlooked: &unlooked, ..*all })?))
         })?,
@@ -283,15 +289,16 @@ fn places(folders: &Folders<'_>, project: &Folder, start: &Start, left: &Left<'_
 fn staged<T>(
     folders: &Folders<'_>,
     starts: &Folder,
-    id: &str,
+    left: &Left<'_>,
     places: &Places,
     work: impl FnOnce(&Import<'_>) -> Result<T, Fault>,
 ) -> Result<T, Fault> {
+    let id = left.id;
     let scratch = folders.scratch.join(format!("podbay-git-{id}"));
     let above = open(folders.scratch)?;
     let name = format!("podbay-git-{id}");
     above.make(name.as_bytes())?;
-    let done = work(&Import { id, state: starts, scratch: &scratch, places, budget: IMPORT, unlooked: &Unlooked::default() });
+    let done = work(&Import { id, state: starts, scratch: &scratch, places, budget: left.import, unlooked: &Unlooked::default() });
     above.remove(name.as_bytes())?;
     done
 }

@@ -1,5 +1,6 @@
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use super::aside::Bounds;
 use super::order::Folders;
@@ -122,6 +123,14 @@ impl Case {
         settled
     }
 
+    /// The same with so much time for what git does.
+    pub(super) fn settle_within(&self, import: Duration) -> SettledGit {
+        let order = self.settling(None, Some(true));
+        let settled = self.in_folders(|folders| carry_out_within(folders, &order, Bounds::default(), import)).expect("done");
+        let GitAnswer::Settled(settled) = settled else { panic!("another answer") };
+        settled
+    }
+
     fn settling(&self, no_import: Option<&str>, is_top_theirs: Option<bool>) -> GitOrder {
         let no_import = no_import.map(str::to_owned);
         let (id, below) = ("s-1".to_owned(), Some(BytesPath::from(self.sample.beside("below"))));
@@ -188,6 +197,34 @@ fn what_cannot_be_taken_over_is_told_once_and_stays() {
     assert!(!settled.is_settled);
     assert_eq!(case.settle(None, None), SettledGit::default());
     assert_eq!(case.subjects(), "a\n");
+}
+
+#[test]
+fn what_there_was_no_time_to_take_over_is_tried_again_as_long_as_that_may_help() {
+    let case = Case::of(committed());
+    case.prepare();
+    case.commit("b");
+    for _ in 0..2 {
+        let settled = case.settle_within(Duration::ZERO);
+        assert!(settled.goes_on && !settled.is_settled && settled.imported.is_late(), "{settled:?}");
+        assert_eq!(case.subjects(), "a\n");
+    }
+    assert!(case.settle(None, Some(true)).is_settled);
+    assert_eq!(case.subjects(), "b\na\n");
+    // What takes all the time there is each time would keep every session from beginning.
+    let case = Case::of(committed());
+    case.prepare();
+    case.commit("b");
+    let goes_on: Vec<bool> = (0..3).map(|_| case.settle_within(Duration::ZERO).goes_on).collect();
+    assert_eq!(goes_on, [true, true, false]);
+    assert_eq!(case.settle(None, None), SettledGit::default());
+    // What the person moved meanwhile is no question of time.
+    let case = Case::of(committed());
+    case.prepare();
+    case.commit("b");
+    case.sample.git(&["commit", "-q", "--allow-empty", "-m", "mine"]);
+    let settled = case.settle(None, Some(true));
+    assert!(!settled.goes_on && !settled.is_settled, "{settled:?}");
 }
 
 #[test]
@@ -540,7 +577,9 @@ fn a_project_for_which_there_was_no_time_at_all_is_said_to_be_one() {
     let case = Case::of(committed());
     case.prepare();
     let bounds = Bounds { time: std::time::Duration::ZERO, ..Bounds::default() };
-    let settled = case.in_folders(|folders| carry_out_within(folders, &case.settling(None, Some(true)), bounds)).expect("done");
+    let settled = case
+        .in_folders(|folders| carry_out_within(folders, &case.settling(None, Some(true)), bounds, Duration::from_mins(1)))
+        .expect("done");
     let GitAnswer::Settled(settled) = settled else { panic!("another answer") };
     let notes: Vec<&String> = settled.imported.repositories.iter().flat_map(|one| &one.notes).collect();
     assert!(settled.is_settled && !settled.aside.whole && notes.len() == 1 && notes[0].contains("not every folder"), "{settled:?}");

@@ -23,6 +23,8 @@ use crate::wire::keep::PreparedGit;
 
 const VERSION: u32 = 1;
 const MAX_RECORD: u64 = 512 << 20;
+/// How often what there was no time for is tried without anything having come.
+const MOST_TRIES: u64 = 3;
 
 /// The start of a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -116,6 +118,15 @@ impl Start {
     pub(crate) fn keep(state: &Folder, id: &str) -> Result<(), Fault> {
         check_id(id)?;
         state.replace(&kept_name(id), b"")
+    }
+
+    /// Returns whether what there was no time for is tried again, and notes that it was tried: as long as something comes each time, and a few
+    /// times where nothing did.
+    pub(crate) fn tries_again(state: &Folder, id: &str, has_come: bool) -> Result<bool, Fault> {
+        check_id(id)?;
+        let n_vain = if has_come { 0 } else { state.read(&tries_name(id), MOST_TRIES)?.map_or(0, |text| text.len() as u64) + 1 };
+        state.replace(&tries_name(id), ".".repeat(n_vain as usize).as_bytes())?;
+        Ok(n_vain < MOST_TRIES)
     }
 
     /// Notes that nothing of a session is in its own folder alone. The record stays until the next session is prepared: without one nobody
@@ -228,6 +239,7 @@ impl Start {
         }
         state.remove(&kept_name(id))?;
         state.remove(&late_name(id))?;
+        state.remove(&tries_name(id))?;
         state.remove(format!("{id}.json").as_bytes())?;
         state.remove(&settled_name(id))
     }
@@ -253,6 +265,10 @@ const ALL_TAKEN: &[u8] = b"all taken";
 
 fn late_name(id: &str) -> Vec<u8> {
     format!("{id}.late").into_bytes()
+}
+
+fn tries_name(id: &str) -> Vec<u8> {
+    format!("{id}.tries").into_bytes()
 }
 
 fn index_name(id: &str, at: usize) -> Vec<u8> {
@@ -316,6 +332,9 @@ mod tests {
         let read = Start::read(&state, "a-1").expect("read").expect("there");
         assert_eq!(read.repositories[0].refs.get(&main), Some(&"2".repeat(40)));
         assert_eq!(read.index(&state, "a-1", 0).expect("read"), Some(Index::default().write()));
+        let tries: Vec<bool> =
+            [false, true, false, false, false].map(|has_come| Start::tries_again(&state, "a-1", has_come).expect("noted")).into();
+        assert_eq!(tries, [true, true, true, true, false]);
         Start::note_switch(&state, "a-1", 0).expect("written");
         assert!(Start::may_be_switched(&state, "a-1", 0));
         Start::forget(&state, "a-1").expect("forgotten");
