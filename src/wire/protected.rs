@@ -151,9 +151,11 @@ fn is_secret_file(name: &str) -> bool {
     if let Some((stem, suffix)) = name.rsplit_once('.') {
         // `example.env` is as good as `.env.example`.
         let is_example = EXAMPLES.iter().any(|example| format!(".{stem}").ends_with(example));
+        // `!.env` and `w .env` are a pattern and a line of a script; what they name is `.env`.
+        let is_name = suffix != "env" || stem.ends_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '-'));
         let is_settings = (stem == "secrets" || stem.starts_with("client_secret")) && SECRET_SETTINGS.contains(&suffix);
         if is_settings
-            || SECRET_SUFFIXES.contains(&suffix) && !stem.is_empty() && !is_example
+            || SECRET_SUFFIXES.contains(&suffix) && !stem.is_empty() && is_name && !is_example
             || SECRET_ENDS.iter().any(|end| name.ends_with(end))
         {
             return true;
@@ -223,6 +225,9 @@ mod tests {
             (".git", None),
             ("key", None),
             ("prod.env", Some(SecretName::Certain)),
+            ("my prod.env", Some(SecretName::Certain)),
+            ("w .env", None),
+            ("!.env", None),
             ("example.env", None),
             ("prod.sample.env", None),
             ("prod.env.example", None),
