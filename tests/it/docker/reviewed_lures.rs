@@ -74,7 +74,7 @@ fn hooks_in_a_folder_that_settings_name_come_with_a_review_only_when_asked_for()
         assert!(result["may_run"].to_string().contains(path), "{path}: {result:#}");
     }
     let done = review(&env, &["apply"]).expect(0).text();
-    assert!(done.contains("tools/hooks/pre-commit may run on your machine: git obeys it") && done.contains("--auto-run"), "{done}");
+    assert!(done.contains("tools/hooks/pre-commit may run on your machine: git runs or obeys it") && done.contains("--auto-run"), "{done}");
     let commit = || {
         git(&env, &["commit", "-q", "--allow-empty", "-m", "mine"]);
         std::fs::remove_file(env.beside("pwn")).is_ok()
