@@ -349,9 +349,9 @@ async fn what_the_server_could_not_read_is_read_or_asked_for_again_however_tools
     }
     // Where the way may change, a schema that does not help is given up.
     let model = (0..2).fold(ScriptedModel::new(), |model, _| model.status(500, refused("Let me think.")));
-    let desk = desk(model.without_tools().says("Done.")).await;
+    let desk = Desk::new(model.without_tools().says("Done.").start().await, told(ToolModeChoice::Auto)).await;
     assert_eq!(desk.work("look").await.status, RunStatus::Completed);
-    assert_eq!(changes(&desk).len(), 1);
+    assert_eq!(changes(&desk), [(ToolMode::Constrained, ToolMode::Text)]);
 }
 
 #[tokio::test]

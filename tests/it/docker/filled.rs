@@ -233,8 +233,8 @@ fn r_08_short_commands_in_a_row_do_not_pass_the_limit_together() {
     let limit = "the project has grown by more than 32.0 MiB in this session, the limit of `sandbox.disk`";
     assert_eq!(told.len(), 16, "{told:#?}");
     assert_eq!(told[0], "\"ended 0\\n\"", "{told:#?}");
-    // A look may come just in time to end it.
-    has(&told[1], &["ended 1", limit]);
+    // A look may come in time to end it, before its last word on a busy machine.
+    has(&told[1], &[limit]);
     for told in &told[2..10] {
         has(
             told,
