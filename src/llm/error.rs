@@ -214,9 +214,12 @@ impl Error {
             }
             Self::NotJson { .. } => "is the address right? The API's usually ends in `/v1`".to_owned(),
             Self::ContextExceeded { .. } => "start a new session, or use a server with a larger context (`inference.context`)".to_owned(),
-            Self::TooLarge { .. } | Self::Protocol { .. } => {
-                "is this an OpenAI-compatible server? its address usually ends in /v1".to_owned()
+            Self::TooLarge { .. } => {
+                "does the model find no end? `llm.max_output_tokens` bounds an answer; or is this no OpenAI-compatible server, whose address \
+                 usually ends in /v1"
+                    .to_owned()
             }
+            Self::Protocol { .. } => "is this an OpenAI-compatible server? its address usually ends in /v1".to_owned(),
             Self::ModelLoading { .. } => "large models take minutes to load; try again, or raise `inference.start_timeout`".to_owned(),
         };
         Some(hint)
