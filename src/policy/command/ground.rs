@@ -117,7 +117,9 @@ pub(super) fn grounds(script: &Script, working_directory: Option<&str>) -> Vec<G
     // Behind a program that starts another one, `cd` would be a program of its own, which takes nobody along.
     let mut takes_along = true;
     for (at, command) in script.commands.iter().enumerate() {
-        let takes_along = std::mem::replace(&mut takes_along, !command.starts_another || goes_along(command));
+        // The first command of a text that a shell is given is none of them: that shell carries it out itself.
+        let goes_along = std::mem::replace(&mut takes_along, !command.starts_another || goes_along(command));
+        let takes_along = goes_along || !command.is_started;
         let mut shell = command.shell;
         while !stands.contains_key(&shell) {
             shell = shell.checked_sub(1).and_then(|at| script.shells.get(at)).copied().unwrap_or_default();
