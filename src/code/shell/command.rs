@@ -70,6 +70,8 @@ pub struct Command {
     pub shell: usize,
     /// What is not carried out where it fails.
     pub guard: Guard,
+    /// How many words the text has been given that it stands in: `$1` and so on.
+    pub given_words: usize,
     /// It is carried out wherever the text is that it stands in, known of `set` alone.
     pub is_certain: bool,
 }

@@ -68,7 +68,7 @@ fn without(text: &str, is_meant: impl Fn(&str) -> bool) -> Option<String> {
 }
 
 /// Returns where the expansion ends that a text begins with.
-fn expansion_end(text: &str) -> usize {
+pub fn expansion_end(text: &str) -> usize {
     let behind = &text[1..];
     if text.starts_with('`') {
         return behind.find('`').map_or(text.len(), |end| end + 2);

@@ -40,6 +40,7 @@ pub use command::Script;
 pub use command::Value;
 pub use command::Word;
 pub use command::WordKind;
+pub use expansion::expansion_end;
 pub use plain::built_into_bash;
 pub use plain::only_in_bash;
 pub use read::LENGTH_MAX;

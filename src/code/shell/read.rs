@@ -9,6 +9,7 @@ use super::Redirection;
 use super::Script;
 use super::Value;
 use super::Word;
+use super::WordKind;
 use super::files::Files;
 use super::files::How;
 use super::files::Ran;
@@ -38,6 +39,8 @@ const TOTAL_MAX: usize = 4 * LENGTH_MAX;
 const HANDED_MAX: usize = 100_000;
 /// Calls of functions, and files of the text's own, that are read where they stand, in all.
 const CALLS_MAX: usize = 32;
+/// As many words as there may be: what a function is given, those say who call it.
+const ANY_WORDS: usize = usize::MAX;
 /// The longest function that is read once more where it is called.
 const CALLED_MAX: usize = 8 << 10;
 /// Why a file of its own is in doubt.
@@ -99,6 +102,20 @@ struct Reader {
     piping: Option<Command>,
     /// What is read is made of the pieces of another text.
     is_in_pieces: bool,
+    /// How many words the text that is read was given; that of a call of a tool, none.
+    given_words: usize,
+}
+
+/// What a call hides as long as it is read.
+struct Hidden {
+    values: Vec<(String, Option<String>)>,
+    given_words: usize,
+}
+
+/// Returns how many words a text is given, behind the name that comes first.
+fn n_given(words: &[Word]) -> usize {
+    let may_be_many = |word: &Word| word.kind != WordKind::Known && (!word.quoted || word.text.contains('@'));
+    if words.iter().any(may_be_many) { ANY_WORDS } else { words.len().saturating_sub(1) }
 }
 
 /// Returns whether the program of a command, or the word of the grammar in its place, may be made of what stands beside it: of a list in braces, of
@@ -174,10 +191,13 @@ impl Reader {
             before = Some(command.clone());
             let is_in_function = found.functions.iter().any(|function| function.body.contains(&(starts.len() - 1)));
             let called = (!is_in_function).then(|| again.as_ref().unwrap_or(&command).clone());
+            let given_words = if values::sets_words(&command) { ANY_WORDS } else { self.given_words };
+            self.given_words = if is_in_function { ANY_WORDS } else { given_words };
             for command in [Some(command), again].into_iter().flatten() {
                 guarding.extend((command.guard != Guard::default()).then_some(self.script.commands.len()));
                 self.command(command, depth);
             }
+            self.given_words = given_words;
             if let Some(called) = called {
                 self.call(&called, depth);
             }
@@ -217,7 +237,7 @@ impl Reader {
         if depth >= DEPTH_MAX || !self.may_call(name, &text) {
             return;
         }
-        let kept = self.begin_call(name, &command.words);
+        let kept = self.begin_call(name, &command.words, n_given(&command.words));
         let start = self.script.commands.len();
         self.text(&text, depth + 1, command.shell);
         self.script.commands[start..].iter_mut().for_each(|command| command.is_certain = false);
@@ -235,7 +255,9 @@ impl Reader {
             if depth >= DEPTH_MAX || !self.may_call(&file, text) {
                 return self.doubt(&file, TOO_MUCH);
             }
-            let kept = self.begin_call(&file, &words);
+            // Without words of its own, what is read in is given those of the shell.
+            let is_same = how == How::Sourced && words.len() < 2;
+            let kept = self.begin_call(&file, &words, if is_same { self.given_words } else { n_given(&words) });
             let shell = if how == How::Sourced { around } else { self.shell_within(around) };
             self.text_within(text, depth + 1, shell, how != How::Sourced);
             self.end_call(kept);
@@ -272,14 +294,15 @@ impl Reader {
         self.calls > 0 && text.len() <= self.left.min(CALLED_MAX) && !self.calling.iter().any(|calling| calling == name)
     }
 
-    fn begin_call(&mut self, name: &str, words: &[Word]) -> Vec<(String, Option<String>)> {
+    fn begin_call(&mut self, name: &str, words: &[Word], given_words: usize) -> Hidden {
         self.calls -= 1;
         self.calling.push(name.to_owned());
-        self.values.call(words)
+        Hidden { values: self.values.call(words), given_words: std::mem::replace(&mut self.given_words, given_words) }
     }
 
-    fn end_call(&mut self, kept: Vec<(String, Option<String>)>) {
-        self.values.come_back(kept);
+    fn end_call(&mut self, hidden: Hidden) {
+        self.values.come_back(hidden.values);
+        self.given_words = hidden.given_words;
         self.calling.pop();
     }
 
@@ -304,6 +327,7 @@ impl Reader {
         let mut next = Some(command);
         for _ in 0..WRAPPERS_MAX {
             let Some(mut command) = next.take() else { return };
+            command.given_words = self.given_words;
             let unwrapped = unwrap::unwrap(&command);
             for (what, why) in unwrapped.doubts {
                 self.doubt(&what, why);
@@ -335,13 +359,20 @@ impl Reader {
             if let Some(ran) = ran {
                 self.run(ran, shell, depth);
             }
+            let given_words = self.given_words;
             for recipe in recipes {
+                // `make` puts names in there.
+                self.given_words = ANY_WORDS;
                 self.text(&recipe, depth + 1, shell);
+                self.given_words = given_words;
             }
             for (text, words) in texts {
                 let reader = if is_same { shell } else { self.shell_within(shell) };
+                self.given_words = words.as_deref().map_or(given_words, n_given);
                 let kept = words.map(|words| self.values.call(&words));
                 self.text_within(&text, depth + 1, reader, !is_same);
+                // What `eval` sets is set behind it.
+                self.given_words = if is_same { self.given_words } else { given_words };
                 self.values.come_back(kept.unwrap_or_default());
             }
             self.values.come_back(set);

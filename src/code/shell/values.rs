@@ -127,9 +127,7 @@ impl Values {
 
     /// `set -- A B` makes them `$1` and `$2`.
     fn note_set(&mut self, arguments: &[Word]) {
-        let is_bare = arguments.first().is_some_and(|word| !word.text.starts_with(['-', '+']));
-        let from = arguments.iter().position(|word| word.text == "--").map(|at| at + 1).or(is_bare.then_some(0));
-        let Some(from) = from else { return };
+        let Some(from) = set_from(arguments) else { return };
         let words: Vec<&Word> = arguments[from..].iter().take_while(|word| word.kind != WordKind::Unknown).collect();
         for (at, word) in words.iter().enumerate() {
             self.0.insert((at + 1).to_string(), word.text.clone());
@@ -268,6 +266,17 @@ pub(super) fn read_lines(command: &Command) -> Vec<Value> {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && line.len() <= VALUE_MAX);
     let word = |line: &str| Word { text: line.to_owned(), kind: WordKind::Known, plain: false, quoted: false };
     lines.take(LINES_MAX).map(|line| Value { variable: name.to_owned(), word: word(line) }).collect()
+}
+
+/// Returns whether a command gives the text that it stands in other words: `set -- A B`.
+pub(super) fn sets_words(command: &Command) -> bool {
+    command.name() == Some("set") && set_from(command.arguments()).is_some()
+}
+
+/// Returns where the words begin that `set` makes those of the text.
+fn set_from(arguments: &[Word]) -> Option<usize> {
+    let is_bare = arguments.first().is_some_and(|word| !word.text.starts_with(['-', '+']));
+    arguments.iter().position(|word| word.text == "--").map(|at| at + 1).or(is_bare.then_some(0))
 }
 
 /// Returns the last variable that a command reads into.

@@ -23,6 +23,7 @@ const LOST: [&str; 2] = ["the root folder", "the home folder"];
 pub(super) fn blocked(script: &Script, grounds: &[Ground]) -> Vec<(usize, String)> {
     let mut blocked = Vec::new();
     let given = Given::of(script);
+    let mut emptied_script: Option<Script> = None;
     for (at, (command, ground)) in script.commands.iter().zip(grounds).enumerate() {
         for other in ground.others.iter().filter(|other| counts(other)) {
             let there = ground.other(other);
@@ -35,8 +36,13 @@ pub(super) fn blocked(script: &Script, grounds: &[Ground]) -> Vec<(usize, String
         }
         if let Some(emptied) = unset::without(command, &given, at).filter(|_| !ground.ends_on_unset) {
             let reason = blocked::reason(&emptied, ground).filter(|reason| loses(reason));
-            blocked.extend(reason.map(|reason| (at, format!("{reason} where a variable is empty; write `${{NAME:?}}`"))));
+            blocked.extend(reason.map(|reason| (at, where_empty(&reason))));
+            emptied_script.get_or_insert_with(|| script.clone()).commands[at] = emptied;
         }
+    }
+    // `find $1 -type f | xargs rm`
+    if let Some(emptied) = emptied_script {
+        blocked.extend(fed::blocked(&emptied, grounds).into_iter().map(|(at, reason)| (at, where_empty(&reason))));
     }
     // Lists that nothing chose, which name what lies in the folder.
     if grounds.iter().any(|ground| ground.others.iter().any(|other| *other.place == place::Place::project())) {
@@ -67,7 +73,11 @@ fn with_folder_before(command: &Command, ground: &Ground) -> Option<Command> {
 
 /// Returns whether it matters that a command stands there: where a name such as `*` means all that is precious.
 fn counts(other: &Other) -> bool {
-    *other.place == place::Place::project() || other.place.is_home
+    *other.place == place::Place::project() || other.place.is_home || other.place.parts.is_empty()
+}
+
+fn where_empty(reason: &str) -> String {
+    format!("{reason} where what stands for a value is empty; write `${{NAME:?}}`")
 }
 
 fn blocked_in(script: &Script, command: &Command, ground: &Ground) -> Option<String> {
@@ -77,7 +87,8 @@ fn blocked_in(script: &Script, command: &Command, ground: &Ground) -> Option<Str
 
 /// Returns whether a reason is about the place where the command may stand besides, and not about what lies above it.
 fn is_of(other: &Other, reason: &str) -> bool {
-    reason.contains(place::PROJECT) || (other.place.is_home && reason.contains(LOST[1]))
+    let is_root = !other.place.is_home && other.place.parts.is_empty();
+    reason.contains(place::PROJECT) || (other.place.is_home && reason.contains(LOST[1])) || (is_root && reason.contains(LOST[0]))
 }
 
 fn loses(reason: &str) -> bool {

@@ -79,7 +79,8 @@ impl Stand {
         for other in others {
             let is_new =
                 || self.others.iter().all(|known| known.place != other.place || known.from > other.from || known.until < other.until);
-            let is_ours = other.place.is_in_project() || (other.place.is_home && !other.is_failed);
+            let is_top = other.place.is_home || other.place.parts.is_empty();
+            let is_ours = other.place.is_in_project() || (is_top && !other.is_failed);
             let counts = is_ours && other.place.parts.len() <= PARTS_MAX;
             if self.others.len() < OTHERS_MAX && counts && self.here.as_ref() != Some(&other.place) && is_new() {
                 self.others.push(other);
@@ -88,6 +89,9 @@ impl Stand {
     }
 }
 
+/// How the folder is asked for that lies above.
+const ABOVE: [&str; 6] =
+    ["$(dirname $PWD)", "$(dirname \"$PWD\")", "$(dirname $(pwd))", "$(dirname \"$(pwd)\")", "`dirname $PWD`", "`dirname \"$PWD\"`"];
 /// Most folders that are kept in mind as there.
 const FOLDERS_MAX: usize = 256;
 /// How deep a folder may lie that is kept in mind.
@@ -275,7 +279,7 @@ impl There {
             }
             // A variable without a value stays where it is, or goes home.
             let is_given = self.settings.ends(Setting::OnUnset, command, script);
-            if let Some(emptied) = unset::emptied(&word.text, &self.given, at).filter(|_| !is_given) {
+            if let Some(emptied) = unset::emptied(&word.text, command, &self.given, at).filter(|_| !is_given) {
                 let place = if emptied.is_empty() && !word.quoted { Some(Place { is_home: true, parts: Vec::new() }) } else { None };
                 let to = resolve(&emptied, here).filter(|_| !emptied.is_empty());
                 made(&mut others, place.or(to).or_else(|| here.cloned()));
@@ -341,6 +345,7 @@ fn moved(arguments: &[Word], here: Option<&Place>) -> Option<Place> {
         Some(word) if word.text == "-" => None,
         Some(word) if HERE.contains(&word.text.as_str()) => here.cloned(),
         Some(word) if TOP.contains(&word.text.as_str()) => Some(Place::project()),
+        Some(word) if ABOVE.contains(&word.text.as_str()) => resolve("..", here),
         // The home folder is known however it is written.
         Some(word) if word.kind == WordKind::Known || HOMES.contains(&word.text.trim_end_matches('/')) => resolve(&word.text, here),
         Some(_) => None,

@@ -8,6 +8,7 @@ use crate::code::shell::Guard;
 use crate::code::shell::Script;
 use crate::code::shell::Word;
 use crate::code::shell::WordKind;
+use crate::code::shell::expansion_end;
 
 /// Variables that a shell or the box gives a value; with those whose names end as `ENDINGS` do, which images set.
 const SET: [&str; 20] = [
@@ -37,13 +38,22 @@ const ENDINGS: [&str; 3] = ["_HOME", "PATH", "_VERSION"];
 const GIVING: [&str; 13] =
     ["declare", "export", "getopts", "local", "mapfile", "printf", "read", "readarray", "readonly", "select", "source", "typeset", "."];
 
+/// Programs that say nothing where what they are asked for is not there.
+const SILENT_ON_FAILURE: [&str; 14] =
+    ["awk", "cat", "cut", "egrep", "fd", "find", "grep", "head", "jq", "ls", "rg", "sed", "tail", "which"];
+
 /// Most variables that are known to hold what another one does.
 const COPIES_MAX: usize = 64;
 /// Most tests that are kept in mind.
 const PROVED_MAX: usize = 64;
 
-/// Returns whether a shell, the box or the image gives a variable a value, or a text the words that it is called with.
-fn is_set(name: &str) -> bool {
+/// Returns whether a shell, the box or the image gives a variable a value, or whoever called the text that a command stands in: `$1`.
+fn is_set(name: &str, command: &Command) -> bool {
+    match name.parse::<usize>() {
+        Ok(number) => return number <= command.given_words,
+        Err(_) if matches!(name, "@" | "*") => return command.given_words > 0,
+        Err(_) => {}
+    }
     SET.contains(&name)
         || ENDINGS.iter().any(|ending| name.ends_with(ending))
         || !name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
@@ -66,12 +76,13 @@ impl Given {
     pub(super) fn of(script: &Script) -> Self {
         let mut names: BTreeSet<String> = script.values.iter().map(|value| value.variable.clone()).collect();
         // `OUT=$DIR` gives it what `DIR` holds, which may be nothing.
-        let mut copies: Vec<(&str, &str)> = Vec::new();
+        let mut copies: Vec<(&str, &str, &Command)> = Vec::new();
         for command in &script.commands {
             for set in &command.assignments {
                 match set.value.as_ref().and_then(held).filter(|_| copies.len() < COPIES_MAX) {
-                    Some(from) => copies.push((&set.name, from)),
-                    None => _ = names.insert(set.name.clone()),
+                    Some(from) => copies.push((&set.name, from, command)),
+                    // One element of a list.
+                    None => _ = names.insert(set.name.split('[').next().unwrap_or(&set.name).to_owned()),
                 }
             }
             let gives = command.name().is_some_and(gives);
@@ -86,9 +97,10 @@ impl Given {
         }
         // Each may be of one further down.
         let proved = proved(script);
-        let holds =
-            |names: &BTreeSet<String>, from: &str| names.contains(from) || is_set(from) || proved.iter().any(|(name, _)| name == from);
-        while let Some(at) = copies.iter().position(|(_, from)| holds(&names, from)) {
+        let holds = |names: &BTreeSet<String>, from: &str, command: &Command| {
+            names.contains(from) || is_set(from, command) || proved.iter().any(|(name, _)| name == from)
+        };
+        while let Some(at) = copies.iter().position(|(_, from, command)| holds(&names, from, command)) {
             names.insert(copies.swap_remove(at).0.to_owned());
         }
         Self { names, proved }
@@ -160,12 +172,15 @@ pub(super) fn without(command: &Command, given: &Given, at: usize) -> Option<Com
     let mut is_new = false;
     let is_find = matches!(command.name(), Some("find" | "gfind"));
     let empty = |word: &Word| {
-        if word.kind != WordKind::Unknown {
+        // All that lies below a place which is not known itself: `find $1 | xargs rm`.
+        let is_below = command.is_started && word.text.ends_with("/**");
+        if word.kind != WordKind::Unknown && !is_below {
             return Some(word.clone());
         }
-        let Some(text) = emptied(&word.text, given, at) else { return Some(word.clone()) };
+        let Some(text) = emptied(&word.text, command, given, at) else { return Some(word.clone()) };
         match text.is_empty() {
-            true if is_find && !word.quoted => {
+            // In quotes, only a list of words may be none.
+            true if is_find && (!word.quoted || word.text == "$@") => {
                 is_new = true;
                 None
             }
@@ -185,25 +200,39 @@ pub(super) fn without(command: &Command, given: &Given, at: usize) -> Option<Com
     is_new.then(|| Command { words, ..command.clone() })
 }
 
-/// Returns a word's text with nothing in the place of such variables, if it begins with one that is all of it or stands before a `/` or a `*`.
-pub(super) fn emptied(text: &str, given: &Given, at: usize) -> Option<String> {
-    let mut rest = text;
-    let mut is_new = false;
-    while let Some(behind) = variable(rest, given, at).filter(|behind| behind.is_empty() || behind.starts_with(['/', '$', '*'])) {
+/// Returns a word's text with nothing in the place of what may be empty and stands before a `/` or a `*`, or is all of the word; of a folder to search
+/// or to go to, also what it ends with.
+pub(super) fn emptied(text: &str, command: &Command, given: &Given, at: usize) -> Option<String> {
+    let is_folder = matches!(command.name(), Some("find" | "gfind" | "cd" | "pushd"));
+    let (mut made, mut rest, mut is_new) = (String::new(), text, false);
+    while let Some(begin) = rest.find(['$', '`']) {
+        made.push_str(&rest[..begin]);
+        let (expansion, behind) = rest[begin..].split_at(expansion_end(&rest[begin..]));
+        let is_part = if behind.is_empty() { is_folder || made.is_empty() } else { behind.starts_with(['/', '$', '*', '`']) };
+        if is_part && may_be_empty(expansion, command, given, at) {
+            is_new = true;
+        } else {
+            made.push_str(expansion);
+        }
         rest = behind;
-        is_new = true;
     }
-    is_new.then(|| rest.to_owned())
+    made.push_str(rest);
+    is_new.then_some(made)
 }
 
-/// Returns what follows a variable that nothing gives a value.
-fn variable<'a>(text: &'a str, given: &Given, at: usize) -> Option<&'a str> {
-    let rest = text.strip_prefix('$')?;
-    let is_braced = rest.starts_with('{');
-    let rest = rest.strip_prefix('{').unwrap_or(rest);
-    let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(rest.len());
-    let (name, behind) = rest.split_at(end);
-    let behind = if is_braced { behind.strip_prefix("%/").unwrap_or(behind).strip_prefix('}')? } else { behind };
-    let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-    (is_name && !given.holds(name, at) && !is_set(name)).then_some(behind)
+/// Returns whether nothing may be what an expansion becomes: a variable that nothing gives a value, or what a program says that failed.
+fn may_be_empty(expansion: &str, command: &Command, given: &Given, at: usize) -> bool {
+    let inside = expansion.strip_prefix("$(").and_then(|rest| rest.strip_suffix(')'));
+    if let Some(inside) = inside.or_else(|| expansion.strip_prefix('`').and_then(|rest| rest.strip_suffix('`'))) {
+        return inside.split_whitespace().next().is_some_and(|program| SILENT_ON_FAILURE.contains(&program));
+    }
+    let Some(rest) = expansion.strip_prefix('$') else { return false };
+    let inside = rest.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).unwrap_or(rest);
+    let end = inside.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(inside.len());
+    let (name, operator) = inside.split_at(if inside.starts_with(['@', '*']) { 1 } else { end });
+    let operator = operator.strip_prefix('[').and_then(|rest| rest.split_once(']')).map_or(operator, |(_, rest)| rest);
+    let is_cut = operator.strip_prefix(':').is_some_and(|rest| rest.trim_start().starts_with(|c: char| c.is_ascii_digit()));
+    // What is cut off nothing or replaced in it leaves nothing; a default and a `?` do not.
+    let stays_empty = operator.is_empty() || is_cut || operator.starts_with(['%', '#', ',', '^', '/', '+']) || operator.starts_with(":+");
+    stays_empty && !name.is_empty() && !given.holds(name, at) && !is_set(name, command)
 }
