@@ -334,7 +334,7 @@ fn an_architect_is_asked_about_each_change_and_each_command_each_time() {
 #[test]
 fn what_cannot_be_read_for_certain_is_allowed_once_only() {
     let mut policy = Policy::new(Mode::Ask, &Options::default()).expect("no rules");
-    for command in ["$X", "rm *.o", "make $(cat x)", "eval \"$x\"", "cargo test $1", "A=$B make", "make > $X", "sh x.sh; . y", "("] {
+    for command in ["$X", "rm *.o", "make $(cat x)", "eval \"$x\"", "cargo test $1", "A=$B make", "make > $X", "sh $x; . y", "("] {
         let question = asked(&policy, shell(command));
         assert!(question.lasting().is_err(), "{command}");
         policy.remember(&question, Answer::AllowAlways);

@@ -108,7 +108,8 @@ fn what_is_not_certain_is_said() {
     check_doubted("ls \\ \u{b}", "no blank to the shell");
     check_doubted("ls\0", "zero byte");
     check_doubted("[ a\nrm b ]", "");
-    check_doubted("source x", "not known");
+    check_doubted("source $x", "not known");
+    check_doubted(". /dev/stdin", "not known");
     check_doubted("echo x | sh", "text for a shell");
     check_doubted("alias ls='rm x'", "alias");
     for setting in ["x=$1", "x='a[$(b)]'", "read x", "export x=$(a)", "x=$y; y=a", "declare -n y=x"] {

@@ -70,7 +70,7 @@ pub(super) fn unwrap(command: &Command) -> Unwrapped {
         "alias" => shell::alias(arguments, &mut unwrapped),
         "history" => shell::history(arguments, &mut unwrapped),
         "fc" if !shell::only_lists(arguments) => unwrapped.doubt(name, "what it runs again is not known"),
-        "source" | "." => unwrapped.doubt(name, "what is in the file that it reads is not known"),
+        "source" | "." => shell::source(command, name, &mut unwrapped),
         "enable" | "hash" | "shopt" | "bind" | "complete" if !arguments.is_empty() => {
             unwrapped.doubt(name, "it changes what other words mean");
         }

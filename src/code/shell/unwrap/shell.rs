@@ -60,7 +60,9 @@ pub(super) fn shell(command: &Command, name: &str, unwrapped: &mut Unwrapped) {
                 given_words.push(word.clone());
                 given_words.extend(arguments.by_ref().cloned());
             }
-            file => return unwrapped.doubt(file, "what is in the file that it runs is not known"),
+            // One that is there already may start whatever it wants, as `./FILE` may; one that the text itself writes is read.
+            file if is_stream(file) => return unwrapped.doubt(file, UNKNOWN_TEXT),
+            _ => return,
         }
     }
     let given = command.redirections.iter().rev().find(|redirection| redirection.operator.starts_with('<'));
@@ -75,6 +77,20 @@ pub(super) fn shell(command: &Command, name: &str, unwrapped: &mut Unwrapped) {
             unwrapped.doubt(name, UNKNOWN_TEXT);
             unwrapped.inner.extend(command.given.clone().filter(|_| !has_text).map(|text| Inner::Called(text, given_words)));
         }
+    }
+}
+
+/// Returns whether a path leads to what a program is given to read, and to no file that is there.
+fn is_stream(path: &str) -> bool {
+    path == "-" || path.split('/').any(|part| matches!(part, "dev" | "proc"))
+}
+
+/// `source FILE` reads a file that is there already, unless its name is not known.
+pub(super) fn source(command: &Command, name: &str, unwrapped: &mut Unwrapped) {
+    let file = after_dashes(command.arguments()).first();
+    match file.and_then(Word::known) {
+        Some(path) if !is_stream(path) => {}
+        _ => unwrapped.doubt(file.map_or(name, |file| &file.text), "what is in the file that it reads is not known"),
     }
 }
 
