@@ -9,6 +9,7 @@ use std::collections::HashSet;
 
 use super::Command;
 use super::Word;
+use super::changed;
 use super::runs;
 use super::written;
 use super::written::Written;
@@ -105,6 +106,10 @@ impl Files {
     pub(super) fn note(&mut self, command: &Command, before: Option<&Command>) {
         for Written { file, text, adds } in written::files(command, before) {
             self.put(file, |held| held.take(text, adds));
+        }
+        // What is there already may hold anything then.
+        for file in changed::files(command) {
+            self.put(key(&Word::unknown(file)), |held| held.is_unread = true);
         }
         self.sets_path |= command.assignments.iter().any(|set| set.name == "PATH")
             || command.arguments().iter().any(|word| word.text.starts_with("PATH="));

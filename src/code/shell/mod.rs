@@ -9,6 +9,7 @@
 //!
 //! Start with [`read`]; then `walk` (the tree), `word` (one word), `unwrap` (programs that start programs).
 
+mod changed;
 mod command;
 mod expansion;
 mod files;

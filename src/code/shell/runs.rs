@@ -69,11 +69,12 @@ pub(super) fn named(command: &Command) -> Vec<String> {
     }
     let given = command.redirections.iter().filter(|redirection| redirection.operator.starts_with("<<"));
     let given = given.filter_map(|redirection| redirection.target.as_ref()).chain(command.arguments()).map(|word| word.text.as_str());
-    let texts = given.filter(|text| text.contains(['"', '\'', '(', '\n'])).chain(command.given.as_deref());
+    let texts = given.filter(|text| text.contains(['"', '\'', '(', '\n']) || text.contains("import ")).chain(command.given.as_deref());
     // `PYTHONSTARTUP=a.py`, `NODE_OPTIONS='-r ./a.js'`.
     let texts = texts.chain(command.assignments.iter().filter_map(|set| Some(set.value.as_ref()?.text.as_str())));
     let parts = texts.flat_map(|text| text.split(|c| BETWEEN.contains(c))).filter(|part| !part.is_empty()).take(NAMES_MAX);
-    parts.map(|part| key(&Word::unknown(part))).collect()
+    // `import a`
+    parts.map(|part| key(&Word::unknown(part))).flat_map(|file| [format!("{file}.py"), file]).collect()
 }
 
 /// Returns whether a program looks for a file by its name.
@@ -92,6 +93,8 @@ pub(super) fn programs(command: &Command, before: Option<&Command>) -> Vec<Strin
         return Vec::new();
     }
     let mut files: Vec<String> = rules.unwrap_or_default().iter().map(|file| (*file).to_owned()).collect();
+    // `python3 FOLDER`
+    files.extend((is_language && name.starts_with("python")).then(|| "__main__.py".to_owned()));
     let read = command.redirections.iter().filter(|redirection| redirection.reads()).filter_map(|redirection| redirection.target.as_ref());
     files.extend(read.map(key));
     let piped = before.filter(|before| command.piped && matches!(before.name(), Some("cat" | "head" | "tail" | "tee" | "sed")));

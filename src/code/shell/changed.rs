@@ -1,0 +1,112 @@
+//! Files that are there already, and that a command which is given them changes.
+
+use super::Command;
+use super::Word;
+
+/// Programs that write into the files they are given.
+const EDITING: [&str; 7] = ["dos2unix", "ed", "ex", "shfmt", "sponge", "unix2dos", "vim"];
+/// Programs that change files in their places where `-i` says so.
+const IN_PLACE: [&str; 5] = ["gawk", "gsed", "perl", "ruby", "sed"];
+/// What stands in a program that opens a file to write into it.
+const OPENING: [&str; 7] = ["\"w", "'w", "\"a\"", "'a'", "write_text", "writeFile", "> \""];
+/// Most names that are looked at in one text.
+const NAMES_MAX: usize = 64;
+
+/// Returns the files by which a patch that stands in the text says what it changes.
+pub fn patched(command: &Command) -> Vec<&str> {
+    let applies = match command.name() {
+        Some("patch" | "gpatch") => true,
+        Some("git") => command.arguments().iter().any(|word| matches!(word.text.as_str(), "apply" | "am")),
+        _ => false,
+    };
+    if !applies {
+        return Vec::new();
+    }
+    let given = command.redirections.iter().filter(|redirection| redirection.operator.starts_with("<<"));
+    let texts = given.filter_map(|redirection| Some(redirection.target.as_ref()?.text.as_str())).chain(command.given.as_deref());
+    let names = texts.flat_map(str::lines).filter_map(named_in_line).map(|name| name.trim().trim_matches('"'));
+    names.filter(|name| !name.is_empty() && *name != "/dev/null").take(NAMES_MAX).collect()
+}
+
+/// Returns the file that a line of a patch names.
+fn named_in_line(line: &str) -> Option<&str> {
+    const BEGINNINGS: [&str; 5] = ["+++ ", "--- ", "rename to ", "rename from ", "Index: "];
+    BEGINNINGS.iter().find_map(|begin| line.strip_prefix(begin))?.split('\t').next()
+}
+
+/// Returns the files that a command changes or writes in a way that is not read, as its words name them.
+pub(super) fn files(command: &Command) -> Vec<&str> {
+    let arguments = command.arguments();
+    let known = || arguments.iter().filter_map(Word::known).filter(|text| !text.starts_with('-'));
+    let behind = |option: &'static str| arguments.windows(2).filter(move |pair| pair[0].text == option).filter_map(|pair| pair[1].known());
+    let mut files = patched(command);
+    match command.name().unwrap_or_default() {
+        name if EDITING.contains(&name) => files.extend(known()),
+        "patch" => files.extend(known().next()),
+        name if IN_PLACE.contains(&name) && arguments.iter().any(is_in_place) => files.extend(known()),
+        "sort" => {
+            let joined = arguments.iter().filter_map(Word::known);
+            files.extend(joined.filter_map(|text| text.strip_prefix("--output=").or_else(|| text.strip_prefix("-o"))));
+            files.extend(behind("-o"));
+        }
+        "find" | "gfind" => ["-fprint", "-fprintf", "-fprint0", "-fls"].iter().for_each(|option| files.extend(behind(option))),
+        "gunzip" | "unxz" | "bunzip2" => {
+            files.extend(known().filter_map(|path| Some(path.rsplit_once('.')?.0)));
+        }
+        name => {
+            let is_language = ["awk", "bash", "gawk", "node", "perl", "python", "ruby"].iter().any(|language| {
+                name.strip_prefix(language).is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.'))
+            });
+            let given = command.redirections.iter().filter(|redirection| redirection.operator.starts_with("<<"));
+            let given = given.filter_map(|redirection| redirection.target.as_ref());
+            let texts = arguments.iter().chain(given).filter(|_| is_language && name != "bash").map(|word| word.text.as_str());
+            let opening = texts.filter(|text| OPENING.iter().any(|opening| text.contains(opening)));
+            let names = opening
+                .flat_map(|text| text.split(['"', '\'', '`']))
+                .filter(|name| name.contains('.') && !name.contains(char::is_whitespace));
+            files.extend(names.filter(|name| !name.contains(['(', ')'])).take(NAMES_MAX));
+        }
+    }
+    files
+}
+
+/// Returns whether an option says to change files in their places: `-i`, `-pi`, `-i.bak`, `--in-place`.
+fn is_in_place(word: &Word) -> bool {
+    let text = word.text.as_str();
+    let letters = text.strip_prefix('-').filter(|letters| !letters.starts_with('-')).unwrap_or_default();
+    let before = letters.split_once('i').map(|(before, _)| before);
+    text.starts_with("--in-place") || before.is_some_and(|before| before.chars().all(|c| "Elnprsuwz0".contains(c)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &[&str]) {
+        let script = crate::code::shell::read(text);
+        let found = files(script.commands.last().expect("a command"));
+        assert!(expected.iter().all(|file| found.contains(file)), "{text}: {found:?}");
+        assert!(!expected.is_empty() || found.is_empty(), "{text}: {found:?}");
+    }
+
+    #[test]
+    fn what_a_command_changes_is_named_by_its_words() {
+        check("sed -i '1a rm x' run.sh", &["run.sh"]);
+        check("sed -Ei.bak s/a/b/ d/run.sh", &["d/run.sh"]);
+        check("perl -pi -e s/a/b/ run.sh", &["run.sh"]);
+        check("patch run.sh < x", &["run.sh"]);
+        check("git apply <<'E'\n--- a/run.sh\n+++ b/run.sh\t2026\nE", &["b/run.sh"]);
+        check("patch -p1 <<'E'\n--- /dev/null\n+++ b/x\nE", &["b/x"]);
+        check("awk 'BEGIN{print \"rm a.txt\" > \"s.sh\"}'", &["s.sh"]);
+        check("python3 -c 'open(\"run.sh\",\"w\").write(\"rm x\")'", &["run.sh"]);
+        check("sort -o s.sh x", &["s.sh"]);
+        check("find . -fprintf s.sh x", &["s.sh"]);
+        check("gunzip s.sh.gz", &["s.sh"]);
+        check("sed s/a/b/ run.sh", &[]);
+        check("perl -ne print run.sh", &[]);
+        check("python3 -c 'print(open(\"a.json\").read())'", &[]);
+        check("git diff run.sh", &[]);
+        check("sort run.sh", &[]);
+    }
+}
