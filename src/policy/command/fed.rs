@@ -262,12 +262,26 @@ fn chooses(command: &Command, is_chosen: bool, ground: &Ground) -> bool {
                     || IN_EVERY_LINE.contains(&text)
                     || finding::is_found_in_all(text)
             };
-            is_chosen || (!is_inverse && looked_for.is_some_and(|word| !is_in_all(&word.text)))
+            is_chosen || lists_among_named(arguments, ground) || (!is_inverse && looked_for.is_some_and(|word| !is_in_all(&word.text)))
         }
         // A pattern between slashes lets some pass.
         "awk" | "gawk" | "mawk" | "sed" | "perl" => is_chosen || arguments.iter().any(|word| has_pattern(&word.text)),
         _ => is_chosen,
     }
+}
+
+/// Returns whether `grep` says which of the files it has whose names its words choose: `grep -L x *.txt`.
+fn lists_among_named(arguments: &[Word], ground: &Ground) -> bool {
+    const LONG: [&str; 4] = ["--files-with-matches", "--files-without-match", "--null", "--recursive"];
+    let is_known = |text: &str| match text.strip_prefix('-') {
+        Some(long) if long.starts_with('-') => LONG.contains(&text),
+        Some(letters) => !letters.is_empty() && letters.chars().all(|c| "EFHLPRZhilqrsvwxz".contains(c)),
+        None => true,
+    };
+    let lists = |word: &Word| ['l', 'L'].iter().any(|letter| is_flag(&word.text, *letter)) || LONG[..2].contains(&word.text.as_str());
+    let mut files = words::operands(arguments).skip(1).peekable();
+    let is_choice = |word: &Word| word.kind != WordKind::Unknown && place::precious(&word.text, ground).is_none();
+    arguments.iter().all(|word| is_known(&word.text)) && arguments.iter().any(lists) && files.peek().is_some() && files.all(is_choice)
 }
 
 /// Returns whether a script has a pattern in it that is no replacement: `/\.o$/`, `$1 ~ /x/`.
@@ -307,6 +321,12 @@ fn git_chooses(arguments: &[Word], ground: &Ground) -> bool {
                 ['o', 'm'].iter().any(|letter| is_flag(&word.text, *letter)) || ["--others", "--modified"].contains(&word.text.as_str())
             });
             (lists_some && !lists_kept && (is_ignored || !lists_work)) || has_path()
+        }
+        "grep" => {
+            let names_some = |word: &Word| word.text.len() > 1 && !IN_EVERY_LINE.contains(&word.text.as_str());
+            let is_plain = |word: &Word| word.text.chars().all(|c| c.is_alphanumeric() || "_-".contains(c));
+            let is_inverse = ['v', 'L', 'e', 'f'].iter().any(|letter| rest.iter().any(|word| is_flag(&word.text, *letter)));
+            !is_inverse && words::operands(rest).next().is_some_and(|word| names_some(word) && is_plain(word))
         }
         "status" => has_path(),
         "diff" => has_path() || rest.iter().any(|word| word.text.starts_with("--diff-filter=")),
