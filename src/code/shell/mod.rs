@@ -31,6 +31,7 @@ mod written;
 #[cfg(test)]
 mod tests;
 
+pub use changed::patched;
 pub use command::Assignment;
 pub use command::Command;
 pub use command::Doubt;

@@ -8,6 +8,7 @@ use super::ground::Ground;
 use super::place::precious;
 use super::sed_script;
 use super::words;
+use crate::code::shell;
 use crate::code::shell::Command;
 use crate::code::shell::Redirection;
 use crate::code::shell::Script;
@@ -55,6 +56,8 @@ pub(super) fn names(command: &Command, ground: &Ground, only_reads: bool) -> BTr
             look(&target.text, Kept::Secrets, &mut names);
         }
     }
+    // What a patch says that it changes.
+    shell::patched(command).into_iter().for_each(|path| look(path, Kept::All, &mut names));
     let name = command.name().unwrap_or_default();
     // Of a folder full of secrets the names alone say something.
     if LISTS.contains(&name) {
