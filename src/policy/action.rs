@@ -110,6 +110,10 @@ pub fn capabilities(action: &Action) -> Vec<Capability> {
             Call::WriteFile(write) => writing([&write.path]),
             Call::EditFile(edit) => writing([&edit.path]),
             Call::MultiEdit(multi) => writing(multi.edits.iter().map(|edit| &edit.path)),
+            // It says what is in the files, as reading them would.
+            Call::ApplyPatch(patch) if patch.dry_run => {
+                patch_paths(patch).fold(reading(None), |needed, path| both(needed, reading(Some(path))))
+            }
             Call::ApplyPatch(patch) => writing(patch_paths(patch)),
             Call::EditLines(edit) => writing([&edit.path]),
             Call::DeleteFile(delete) => writing([&delete.path]),
