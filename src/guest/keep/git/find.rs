@@ -2,6 +2,8 @@ use std::collections::HashSet;
 use std::time::Duration;
 use std::time::Instant;
 
+use nix::sys::stat::FileStat;
+
 use super::folder::Folder;
 use super::folder::Kind;
 use super::folder::OpenedUp;
@@ -83,7 +85,8 @@ impl<'a> Walk<'a> {
 
     /// Looks also into this folder and those in it.
     pub(super) fn look_into(&mut self, path: Vec<u8>) {
-        self.folders.push((path, false));
+        let is_locked = self.project.stat(&path).is_ok_and(|stat| keeps_out(&stat));
+        self.folders.push((path, is_locked));
     }
 
     /// Looks also into a folder that was passed because it was a repository.
@@ -151,7 +154,7 @@ impl<'a> Walk<'a> {
             } else if let Ok(stat) = project.stat(&inner)
                 && stat.st_dev == self.device
             {
-                self.folders.push((inner, stat.st_mode & 0o500 != 0o500));
+                self.folders.push((inner, keeps_out(&stat)));
             }
         }
     }
@@ -193,6 +196,11 @@ impl<'a> Walk<'a> {
         self.opened.into_iter().rev().for_each(OpenedUp::put_back);
         self.closed
     }
+}
+
+/// Whether a folder does not let its owner look into it.
+fn keeps_out(folder: &FileStat) -> bool {
+    folder.st_mode & 0o500 != 0o500
 }
 
 /// Returns what lies in a folder; `None`: it does not let anybody know.
@@ -336,6 +344,40 @@ mod tests {
         assert_eq!(mode(&sample, "plain/deep"), 0);
         set_mode(&sample, "plain/deep", 0o700);
         assert_eq!(["shut", "listed"].map(|path| mode(&sample, path)), [0, 0o400], "what lay in them is out, and they are as they were");
+    }
+
+    #[test]
+    fn a_bare_repository_whose_names_cannot_be_listed_is_moved_aside() {
+        let sample = Sample::without_git();
+        for folder in ["whole", "in/side", "mixed", "shut"] {
+            sample.write(&format!("{folder}/keep"), "x");
+        }
+        sample.write("start", "x");
+        let start = found(&sample);
+        for folder in ["whole", "in/side", "mixed", "shut"] {
+            sample.git(&["init", "-q", "--bare", folder]);
+        }
+        // Whatever is beside what makes it a repository stays, and may be the way to another one.
+        sample.git(&["init", "-q", "mixed/deep"]);
+        for folder in ["whole", "in/side", "shut"] {
+            fs::remove_file(sample.path(&format!("{folder}/keep"))).expect("removed");
+        }
+        for (path, mode) in [("whole", 0o311), ("in/side", 0o333), ("in", 0o311), ("mixed", 0o111), ("shut", 0o111)] {
+            set_mode(&sample, path, mode);
+        }
+        fs::create_dir(sample.beside("kept")).expect("made");
+        let moved = as_owner(&sample, || {
+            let open = |path: &std::path::Path| Folder::open(path).expect("opens");
+            let (project, kept) = (open(&sample.path("")), open(&sample.beside("kept")));
+            super::super::aside::aside(&project, &start, (&kept, "s"), Bounds::default()).expect("moved")
+        });
+        assert!(moved.whole && moved.n_stuck == 0 && moved.n_left == 0, "{moved:?}");
+        let mut out: Vec<String> = moved.moved.first.iter().filter(|one| one.kept.is_some()).map(|one| one.path.to_text()).collect();
+        out.sort();
+        assert_eq!(out, ["in/side", "mixed", "mixed/deep/.git", "shut", "whole"], "{moved:?}");
+        assert_eq!(["in", "mixed"].map(|path| mode(&sample, path)), [0o311, 0o111], "as they were");
+        set_mode(&sample, "mixed", 0o700);
+        assert_eq!(fs::read_dir(sample.path("mixed")).expect("listed").count(), 2, "`keep` and `deep` are left");
     }
 
     #[test]

@@ -140,6 +140,19 @@ impl Folder {
         Ok(names)
     }
 
+    /// As [`Self::names`], also where the folder does not let its owner list it.
+    pub(crate) fn names_of_locked(&self, path: &[u8]) -> Result<Vec<(Vec<u8>, Kind)>, Errno> {
+        match self.names(path) {
+            Err(Errno::EACCES) => {
+                let lock = self.open_up(path)?;
+                let names = self.names(path);
+                lock.put_back();
+                names
+            }
+            names => names,
+        }
+    }
+
     pub(crate) fn link_target(&self, path: &[u8]) -> Result<Vec<u8>, Errno> {
         let (parent, name) = split(path);
         let folder = self.beneath.open(parent, OFlag::O_PATH | OFlag::O_DIRECTORY, Links::Refuse)?;

@@ -291,7 +291,7 @@ fn in_words(fault: &Fault) -> String {
 /// Where there is anything else in the folder it may be the person's: it stays, and so does what had its name when the session began, since that
 /// alone made no repository of the folder. Without the rest it makes none now.
 fn parts_alone(project: &Folder, path: &[u8], at_start: &[BytesPath]) -> Result<Option<Vec<Vec<u8>>>, Fault> {
-    let names = project.names(path).map_err(|errno| failed("list", path, &errno.into()))?;
+    let names = project.names_of_locked(path).map_err(|errno| failed("list", path, &errno.into()))?;
     let is_theirs = |name: &[u8]| at_start.binary_search(&BytesPath::from_bytes(join(path, name))).is_ok();
     let n_all = names.len();
     let mut parts: Vec<Vec<u8>> = names.into_iter().map(|(name, _)| name).filter(|name| is_part(name) && !is_theirs(name)).collect();
