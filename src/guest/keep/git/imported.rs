@@ -452,6 +452,32 @@ fn importing_again_says_the_same_and_changes_nothing() {
 }
 
 #[test]
+fn a_worktree_of_a_bare_repository_gets_commits_on_the_branch_that_its_head_names() {
+    for settings in [
+        &[&["config", "core.bare", "true"][..]][..],
+        &[&["config", "extensions.worktreeConfig", "true"], &["config", "--worktree", "core.bare", "true"]],
+    ] {
+        let linked = Linked::new();
+        let sample = &linked.sample;
+        let name_side = &["symbolic-ref", "HEAD", "refs/heads/side"][..];
+        for words in [name_side].iter().chain(settings) {
+            let (text, is_good) = run_git(&linked.main, words);
+            assert!(is_good, "{words:?}: {text}");
+        }
+        let pointer = fs::read(sample.path(".git")).expect("read");
+        let prepared = linked.prepare(&sample.path(".git").display().to_string());
+        fs::write(sample.path(".git"), prepared.pointer.expect("a pointer").as_bytes()).expect("written");
+        sample.git(&["checkout", "-q", "--detach"]);
+        sample.git(&["checkout", "-q", "side"]);
+        let side = sample.commit("a", "1");
+        fs::write(sample.path(".git"), pointer).expect("written");
+        let imported = import_at(&sample.beside(""), "main/.git").repositories.remove(0);
+        assert_eq!((moved(&imported), not_imported(&imported)), (vec!["refs/heads/side".to_owned()], vec![]));
+        assert_eq!(sample.git(&["rev-parse", "side"]).trim(), side);
+    }
+}
+
+#[test]
 fn a_linked_worktree_gets_what_was_done_in_it() {
     let linked = Linked::new();
     let sample = &linked.sample;

@@ -3,7 +3,6 @@ mod look;
 use self::look::Contents;
 #[cfg(test)]
 pub(super) use self::look::MAX_ATTRIBUTES;
-#[cfg(test)]
 pub(super) use self::look::MAX_CONFIG;
 use super::config;
 use super::folder::Folder;
@@ -17,6 +16,7 @@ use super::record::Started;
 use super::record::check_id;
 use super::refs;
 use super::refs::Head;
+use super::repository::is_bare;
 use super::repository::modules;
 use super::stash;
 use crate::guest::root::join;
@@ -237,6 +237,9 @@ impl All<'_> {
         if let Some((worktree, _)) = &place.source.worktree {
             // Its own folder needs to be one, too.
             let main = Head::read(real, b"HEAD").ok().flatten().unwrap_or_else(|| head.clone());
+            // Where a bare repository's names a branch, git would take that for checked out there, and let no worktree have it.
+            let commit = head.commit(&refs.bound).filter(|_| is_bare(real)).cloned();
+            let main = commit.map_or(main, |object| Head::Commit { object });
             session.write(b"HEAD", &main.to_text())?;
             session.write(&place.private(b"commondir"), b"../..\n")?;
             session.write(&place.private(b"gitdir"), &[b"/workspace/", place.source.path.as_bytes(), b"\n"].concat())?;

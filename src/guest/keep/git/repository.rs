@@ -2,8 +2,11 @@
 
 use nix::errno::Errno;
 
+use super::config;
+use super::config::Entry;
 use super::folder::Folder;
 use super::folder::Kind;
+use super::prepare::MAX_CONFIG;
 use crate::guest::root::join;
 use crate::guest::root::split;
 use crate::wire::BytesPath;
@@ -47,6 +50,16 @@ const PARTS: [&[u8]; 20] = [
 /// Returns whether something with this name belongs to a repository if its folder is one.
 pub(crate) fn is_part(name: &[u8]) -> bool {
     PARTS.iter().any(|part| part.eq_ignore_ascii_case(name))
+}
+
+/// Whether a repository says that it has no files of its own, only those of its worktrees.
+pub(crate) fn is_bare(git: &Folder) -> bool {
+    let read = |path: &[u8]| git.read(path, MAX_CONFIG).ok().flatten().and_then(|text| config::parse(&text).ok()).unwrap_or_default();
+    let mut entries = read(b"config");
+    if entries.iter().any(|entry| entry.is("extensions", "worktreeconfig") && entry.is_true()) {
+        entries.extend(read(b"config.worktree"));
+    }
+    entries.iter().rfind(|entry| entry.is("core", "bare")).is_some_and(Entry::is_true)
 }
 
 /// Returns the submodules' repositories that lie directly in one, as `modules/NAME`.

@@ -13,6 +13,7 @@ use crate::guest::keep::git::folder::failed;
 use crate::guest::keep::git::left::Left;
 use crate::guest::keep::git::refs;
 use crate::guest::keep::git::refs::Head;
+use crate::guest::keep::git::repository::is_bare;
 use crate::guest::keep::git::stash;
 use crate::guest::keep::git::stash::Stash;
 use crate::guest::root::join;
@@ -145,7 +146,10 @@ impl One<'_> {
 
     /// Returns the branches that other worktrees work on: moving one would turn all of its commits into changes there.
     pub(super) fn checked_out_elsewhere(&self) -> Result<BTreeSet<BytesPath>, Fault> {
-        let paths: Vec<Vec<u8>> = self.work_trees()?.iter().map(|place| join(place, b"HEAD")).collect();
+        let is_bare = is_bare(&self.real);
+        // A bare repository has nothing checked out itself, whatever its `HEAD` names.
+        let places = self.work_trees()?.into_iter().filter(|place| !place.is_empty() || !is_bare);
+        let paths: Vec<Vec<u8>> = places.map(|place| join(&place, b"HEAD")).collect();
         let own = if self.started.worktree.is_some() { join(&self.private, b"HEAD") } else { b"HEAD".to_vec() };
         let heads = paths.iter().filter(|path| **path != own).filter_map(|path| Head::read(&self.real, path).ok().flatten());
         Ok(heads.filter_map(|head| if let Head::Branch { name } = head { Some(name) } else { None }).collect())
