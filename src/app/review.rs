@@ -1,5 +1,9 @@
 //! What sessions changed that waits to be accepted.
 
+use std::ffi::OsStr;
+use std::ffi::OsString;
+use std::path::Path;
+
 use tokio_util::sync::CancellationToken;
 
 use super::Error;
@@ -34,11 +38,11 @@ pub enum ReviewWish {
     List,
     /// The first of these may be an id, the others are paths or patterns.
     Diff {
-        words: Vec<String>,
+        words: Vec<OsString>,
     },
     Apply {
         id: Option<String>,
-        only: Vec<String>,
+        only: Vec<OsString>,
         /// Puts lines of both sides together where a file was changed since.
         merge: bool,
         /// Also what may run on the person's machine later.
@@ -142,7 +146,7 @@ fn left_of(id: &str, done: &ReviewApplied) -> Vec<String> {
 
 /// Returns what of a review is not in; `None`: nobody can tell.
 async fn waiting(place: &Place, id: String, front: &Front) -> Option<Pending> {
-    match review(place, ReviewWish::Diff { words: vec![id] }, front).await {
+    match review(place, ReviewWish::Diff { words: vec![id.into()] }, front).await {
         Ok(Reviewed { answer: ReviewAnswer::Difference(difference), .. }) => Some(difference.pending),
         _ => None,
     }
@@ -175,19 +179,23 @@ async fn carry_out(bench: &Bench, wish: ReviewWish, front: &Front, cancel: &Canc
     let engine = bench.engine()?;
     let mut taking = None;
     let auto_run = || bench.config.sandbox.auto_run.clone();
+    let project = bench.project()?.path();
     let held = sandbox::reviews(engine, bench.project()?, cancel).await.map_err(Error::Sandbox)?;
     let (name, order) = match wish {
         ReviewWish::List => return list(bench, held, front, cancel).await,
         ReviewWish::Diff { mut words } => {
-            let is_id = words.first().is_some_and(|word| held.iter().any(|held| begins(held, word)));
-            let id = is_id.then(|| words.remove(0));
+            let first = words.first().and_then(|word| word.to_str());
+            let id = first.filter(|word| held.iter().any(|held| begins(held, word))).map(str::to_owned);
+            if id.is_some() {
+                words.remove(0);
+            }
             let name = chosen(&held, id.as_deref())?;
-            (name.clone(), ReviewOrder::Diff { name, only: paths(&words), auto_run: auto_run() })
+            (name.clone(), ReviewOrder::Diff { name, only: paths(project, &words), auto_run: auto_run() })
         }
         ReviewWish::Apply { id, only, merge, with_auto_run, commits } => {
             let name = chosen(&held, id.as_deref())?;
             taking = Some(Taking { commits, is_whole: only.is_empty(), with_auto_run });
-            (name.clone(), ReviewOrder::Apply { name, only: paths(&only), merge, with_auto_run, auto_run: auto_run() })
+            (name.clone(), ReviewOrder::Apply { name, only: paths(project, &only), merge, with_auto_run, auto_run: auto_run() })
         }
         ReviewWish::Discard { id } => {
             let name = chosen(&held, id.as_deref())?;
@@ -335,13 +343,53 @@ fn begins(held: &HeldReview, id: &str) -> bool {
     !id.is_empty() && held.session.as_str().starts_with(id)
 }
 
-fn paths(words: &[String]) -> Vec<BytesPath> {
-    words.iter().map(|word| BytesPath::from_text(word)).collect()
+fn paths(project: &Path, words: &[OsString]) -> Vec<BytesPath> {
+    words.iter().map(|word| in_project(project, word)).collect()
+}
+
+/// Returns a path as it is from the project's folder. One that begins elsewhere stays as it is, and names nothing there.
+fn in_project(project: &Path, word: &OsStr) -> BytesPath {
+    let path = Path::new(word);
+    if path.is_relative() {
+        return word.to_str().map_or_else(|| BytesPath::from(path), BytesPath::from_text);
+    }
+    // The way to the project may lead over links; what has the name itself may be one that the session made.
+    let real = |above: &Path| Some(above.canonicalize().ok()?.join(path.strip_prefix(above).ok()?));
+    let real = path.ancestors().skip(1).find_map(real).into_iter().chain(path.canonicalize());
+    let inside = std::iter::once(path.to_owned()).chain(real).find_map(|path| Some(path.strip_prefix(project).ok()?.to_owned()));
+    match inside {
+        Some(inside) if inside.as_os_str().is_empty() => ".".into(),
+        Some(inside) => BytesPath::from(inside.as_path()),
+        None => BytesPath::from(path),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_path_may_be_given_from_the_root() {
+        let place = tempfile::tempdir().expect("a folder");
+        let place = place.path().canonicalize().expect("a folder");
+        let project = place.join("project");
+        std::fs::create_dir_all(project.join("src")).expect("made");
+        std::os::unix::fs::symlink(&project, place.join("link")).expect("linked");
+        std::os::unix::fs::symlink("/etc", project.join("away")).expect("linked");
+        let check = |word: &OsStr, expected: &[u8]| assert_eq!(in_project(&project, word).as_bytes(), expected, "{word:?}");
+        for (word, expected) in [
+            (project.clone(), &b"."[..]),
+            (place.join("link"), b"."),
+            (place.join("link/src/new/file"), b"src/new/file"),
+            (project.join("src/*.rs"), b"src/*.rs"),
+            (project.join("away"), b"away"),
+            ("/etc/passwd".into(), b"/etc/passwd"),
+            ("./src".into(), b"./src"),
+        ] {
+            check(word.as_os_str(), expected);
+        }
+        check(std::os::unix::ffi::OsStrExt::from_bytes(b"src/\xff"), b"src/\xff");
+    }
 
     #[test]
     fn the_review_that_is_meant_is_found_by_the_beginning_of_its_id() {

@@ -1,3 +1,4 @@
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::io;
 use std::io::IsTerminal;
@@ -49,7 +50,7 @@ pub(super) enum ReviewCommand {
 pub(super) struct DiffArgs {
     /// Id of a review, or the beginning of one, where several wait; then paths, or patterns such as `src/*.rs`
     #[arg(value_name = "ID|PATHSPEC")]
-    words: Vec<String>,
+    words: Vec<OsString>,
     #[command(flatten)]
     place: PlaceFlags,
 }
@@ -61,7 +62,7 @@ pub(super) struct ApplyArgs {
     id: Option<String>,
     /// Bring in only this file or folder, or what this pattern says (repeatable); the rest still waits
     #[arg(long, value_name = "PATHSPEC")]
-    only: Vec<String>,
+    only: Vec<OsString>,
     /// Put lines of both sides together where a file was changed since, rather than leave it
     #[arg(long)]
     merge: bool,

@@ -29,16 +29,17 @@ pub(super) fn select(changes: &mut Vec<Change>, only: &[BytesPath]) -> Result<()
     let mut paths = Vec::new();
     for each in only {
         let before = paths.len();
-        let name = each.as_bytes();
-        let name = name.strip_prefix(b"./").unwrap_or(name);
-        let path = name.strip_suffix(b"/").unwrap_or(name);
-        let is_within = |changed: &[u8]| changed.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest[0] == b'/');
+        let path = &plain(each.as_bytes());
+        if path.is_empty() && !each.as_bytes().is_empty() && !changes.is_empty() {
+            return Ok(());
+        }
+        let is_within = |changed: &[u8]| changed.strip_prefix(path.as_slice()).is_some_and(|rest| rest.is_empty() || rest[0] == b'/');
         // A name may look like a pattern, as `[id]` does.
         if changes.iter().any(|change| is_within(change.path.as_bytes())) {
-            paths.push(BytesPath::from_bytes(path));
-        } else if name.iter().any(|byte| b"*?[".contains(byte)) {
+            paths.push(BytesPath::from_bytes(path.as_slice()));
+        } else if path.iter().any(|byte| b"*?[".contains(byte)) {
             let refused = |problem: String| Error::Pattern { pattern: each.clone(), problem };
-            let text = std::str::from_utf8(name).map_err(|_| refused("it is not UTF-8".to_owned()))?;
+            let text = std::str::from_utf8(path).map_err(|_| refused("it is not UTF-8".to_owned()))?;
             let glob = GlobBuilder::new(text).build().map_err(|error| refused(error.kind().to_string()))?.compile_matcher();
             let matching = changes.iter().filter(|change| glob.is_match(as_path(change.path.as_bytes())));
             paths.extend(matching.map(|change| change.path.clone()));
@@ -49,6 +50,16 @@ pub(super) fn select(changes: &mut Vec<Change>, only: &[BytesPath]) -> Result<()
     }
     plan::select(changes, &paths);
     Ok(())
+}
+
+/// Returns a path of the project without what says nothing in it: `./a//b/` is `a/b`, and the project's own folder is nothing. Where a path
+/// does not begin in the project it stays as it is.
+fn plain(path: &[u8]) -> Vec<u8> {
+    if path.is_empty() || path.starts_with(b"/") {
+        return path.to_vec();
+    }
+    let names: Vec<&[u8]> = path.split(|byte| *byte == b'/').filter(|name| !matches!(*name, b"" | b".")).collect();
+    names.join(&b'/')
 }
 
 /// Takes out what may run on the person's machine later, and folders that would be made for that alone. What is in the project already is

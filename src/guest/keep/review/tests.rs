@@ -104,6 +104,27 @@ fn told(pending: &Pending) -> Vec<String> {
 }
 
 #[test]
+fn a_path_may_be_written_in_any_way_that_leads_there() {
+    for (only, expected) in [(".", 4), ("./", 4), ("new//made.txt", 1), ("new/./made.txt", 1), ("./new/", 2), ("./new//*.txt", 2)] {
+        let held = Held::begin();
+        held.change();
+        held.end();
+        let n_before = held.listed()[0].1.expect("known");
+        let n_left = held.apply(&[only], false, false).n_left;
+        assert!(n_before - n_left >= expected && (expected == 4) == (n_left == 0), "{only}: {n_left} of {n_before}");
+    }
+    let held = Held::begin();
+    held.change();
+    held.end();
+    for only in ["/new/made.txt", "new/../kept.txt", "", "ne"] {
+        let only = [BytesPath::from(only)];
+        let wanted = Wanted { only: &only, merge: false, with_auto_run: false, auto_run: &[] };
+        let refused = bring_in(&held.scene.project(), Seen::default(), &held.scene.state(), "r1", wanted).expect_err("it names nothing");
+        assert!(matches!(refused, Error::Pattern { .. }), "{refused}");
+    }
+}
+
+#[test]
 fn what_a_session_changed_waits_and_is_brought_in_path_by_path() {
     let held = Held::begin();
     assert_eq!(held.listed(), [("change it".to_owned(), None)]);
