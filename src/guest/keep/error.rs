@@ -29,6 +29,11 @@ pub enum Error {
     Busy,
     #[error("an undo or an application of changes was interrupted; resume or abandon it first")]
     Unfinished,
+    #[error(
+        "an undo or an application of changes that was interrupted stopped once more: {why}; try again when that is set right, or give it up \
+         (`podbay undo abandon`)"
+    )]
+    StoppedAgain { why: String },
     #[error("the project has more than {most} entries; snapshots are taken of smaller ones only")]
     TooMany { most: usize },
     #[error("the snapshots of this project take all of the {most_bytes} bytes they may take; take back without putting lines together")]

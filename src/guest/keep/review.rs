@@ -208,8 +208,21 @@ fn bring_in_from(
         let is_of_this = |journal: &Journal| matches!(&journal.purpose, Purpose::Review { name: of } if of == name);
         let copy = seen.copy.filter(|_| Journal::load(state).ok().flatten().as_ref().is_some_and(is_of_this));
         resumed = match undo::resume(project, state, copy)? {
-            undo::Resumed::Review { applied, .. } => Some(*applied),
-            undo::Resumed::Turns(_) | undo::Resumed::Nothing => None,
+            // It is told as it was the first time.
+            undo::Resumed::Review { name: of, applied } if of == name && applied.stopped.is_some() => {
+                let work = Work::with(store()?, project, seen, state, name, false)?;
+                let n_left = (work.rest()?.len() as u64).max(1);
+                return Ok(ReviewApplied { applied: *applied, resumed: None, n_left, git: work.record.git });
+            }
+            undo::Resumed::Review { applied, .. } => {
+                goes_on(&applied)?;
+                Some(*applied)
+            }
+            undo::Resumed::Turns(undone) => {
+                undone.turns.iter().try_for_each(|turn| goes_on(&turn.applied))?;
+                None
+            }
+            undo::Resumed::Nothing => None,
         };
         if apply::is_unfinished(state)? {
             return Err(Error::Unfinished);
@@ -239,6 +252,11 @@ fn bring_in_from(
     // What was brought in is in; a turn that has no end ends with the next one.
     let _ = undo::end(project, state);
     Ok(ReviewApplied { applied, resumed, n_left, git })
+}
+
+/// Lets nothing begin over something else that stopped, such as for a disk that is full.
+fn goes_on(resumed: &Applied) -> Result<(), Error> {
+    resumed.stopped.as_ref().map_or(Ok(()), |why| Err(Error::StoppedAgain { why: why.clone() }))
 }
 
 /// Notes what was brought in of a review before that is forgotten: a session that goes on changes it from there.

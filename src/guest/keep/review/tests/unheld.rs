@@ -7,6 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use super::*;
 use crate::guest::keep::plan::CHANGED_IN_COPY;
 use crate::guest::keep::plan::plan_of;
+use crate::guest::keep::testing::Small;
 use crate::wire::keep::LeftReason;
 use crate::wire::keep::Unkept;
 
@@ -222,6 +223,30 @@ fn what_there_is_no_room_for_is_said_at_the_start_and_comes_from_the_copy() {
     assert_eq!(held.bring_in_with(Some(&copy)).n_left, 1);
     let record = Record::load(&state, "r1").expect("loaded").expect("there");
     assert!(!record.is_cut_short);
+}
+
+#[test]
+fn a_disk_that_is_still_full_is_said_again_and_the_rest_comes_when_there_is_room() {
+    let scene = Scene::new();
+    let Some(_small) = Small::mount(scene.root(), "1m") else { return };
+    scene.write("kept", "1");
+    let copy = scene.folder().join("copy");
+    duplicate(&scene.root(), &copy);
+    let held = Held { scene, copy };
+    begin(&held.scene.project(), None, &held.scene.state(), "r1", "change it").expect("begun");
+    fs::write(held.copy.join("made"), noise(0, 600_000)).expect("written");
+    held.end();
+    held.scene.write("mine", noise(1_000_000, 600_000));
+    for _ in 0..3 {
+        let done = held.apply(&[], false, false);
+        assert_eq!((done.applied.stopped.as_deref(), done.n_left), (Some("No space left on device"), 1));
+    }
+    let wanted = Wanted { only: &[], merge: false, with_auto_run: false, auto_run: &[] };
+    let other = bring_in(&held.scene.project(), Seen::default(), &held.scene.state(), "r2", wanted).expect_err("nothing else begins");
+    assert!(other.to_string().contains("stopped once more: No space left on device"), "{other}");
+    held.scene.remove("mine");
+    assert_eq!(held.apply(&[], false, false).n_left, 0);
+    assert!(fs::read(held.scene.path("made")).expect("there") == noise(0, 600_000));
 }
 
 #[test]
