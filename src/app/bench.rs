@@ -30,7 +30,7 @@ use crate::sandbox::Sandbox;
 use crate::sandbox::Socket;
 use crate::sandbox::Spec;
 use crate::session::State;
-use crate::wire::keep::Identity;
+use crate::wire::keep::Person;
 
 /// What every use of a project stands on: what is worked on, the settings, the engine.
 pub(super) struct Bench {
@@ -258,7 +258,7 @@ impl Bench {
     /// Returns what a session's git needs.
     pub(super) fn git_options(&self) -> sandbox::git::Options {
         let auto_run = self.config.sandbox.auto_run.clone();
-        sandbox::git::Options { aside: self.state.aside(), identity: Some(own_identity()), auto_run }
+        sandbox::git::Options { aside: self.state.aside(), person: own_settings(), auto_run }
     }
 
     /// Says which containers could not be removed while something else was to be said.
@@ -284,12 +284,12 @@ impl Bench {
     }
 }
 
-/// Returns who commits in a session where the repository does not say.
-fn own_identity() -> Identity {
+/// Returns what the person's own settings of git say of a session.
+fn own_settings() -> Person {
     let var = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let home = var("HOME");
     let config = var("XDG_CONFIG_HOME").or_else(|| home.as_ref().map(|home| home.join(".config")));
-    sandbox::git::identity(home.as_deref(), config.as_deref())
+    sandbox::git::person(home.as_deref(), config.as_deref(), Some(Path::new("/etc")))
 }
 
 /// Returns a progress sink that turns steps into events.

@@ -7,9 +7,9 @@
 mod around;
 mod below;
 mod ended;
-mod identity;
 mod left;
 mod lent;
+mod person;
 mod reviewed;
 mod session;
 mod settle;
@@ -21,11 +21,11 @@ use std::path::PathBuf;
 pub use self::around::obeyed_around;
 pub(super) use self::around::why_no_git;
 pub use self::ended::Ended;
-pub use self::identity::identity;
 pub use self::left::LeftGit;
 pub use self::left::left;
 pub(super) use self::lent::DOT_GIT;
 pub(super) use self::lent::Lent;
+pub use self::person::person;
 pub(super) use self::reviewed::is_there;
 pub(super) use self::reviewed::keep_for_review;
 pub use self::reviewed::take_over;
@@ -33,15 +33,15 @@ pub(super) use self::reviewed::volume_of;
 pub(super) use self::reviewed::volume_of_below;
 pub(super) use self::session::SessionGit;
 pub(super) use self::settle::settle_left;
-use crate::wire::keep::Identity;
+use crate::wire::keep::Person;
 
 /// What a session's git needs besides its project.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Where repositories go that a session made; a folder of the state.
     pub aside: PathBuf,
-    /// Who commits, where the repository does not say.
-    pub identity: Option<Identity>,
+    /// What the person's own settings say.
+    pub person: Person,
     /// Patterns of the person's for what may run on their machine.
     pub auto_run: Vec<String>,
 }

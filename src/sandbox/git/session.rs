@@ -232,7 +232,7 @@ impl SessionGit {
             id: self.id.clone(),
             sources: top.source(&spec.project).into_iter().chain(below.sources()).collect(),
             hidden: spec.covers.hidden().iter().map(|path| BytesPath::from_bytes(path.as_bytes())).collect(),
-            identity: self.options.identity.clone(),
+            person: self.options.person.clone(),
             review: self.review.as_ref().map(ToString::to_string),
             place: BytesPath::from(spec.project.path()),
         };

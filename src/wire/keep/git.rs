@@ -55,6 +55,22 @@ pub struct Identity {
     pub email: String,
 }
 
+/// What settings of the person's, which lie in no repository, say of a session.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Person {
+    /// Who commits, where the repository does not say.
+    pub identity: Option<Identity>,
+    /// The filters that they give programs to.
+    #[serde(default)]
+    pub filters: Vec<BytesPath>,
+    /// Whether they include files that nobody read, so that there may be more.
+    #[serde(default)]
+    pub has_more: bool,
+    /// Rules of what git leaves alone in each of their repositories.
+    #[serde(default)]
+    pub ignored: String,
+}
+
 /// Why git can only read in a session, or not even that.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Error)]
 #[serde(tag = "why", rename_all = "snake_case")]
@@ -74,7 +90,11 @@ pub enum GitRefusal {
     #[error("it keeps large files outside of git (LFS), which a commit made in a sandbox would lose")]
     LargeFiles,
     #[error(
-        "nobody can tell whether it keeps large files outside of git (LFS), which a commit made in a sandbox would lose: {path} cannot be read: {problem}"
+        "{path} has files go through the filter `{name}`, which runs in no sandbox: a commit made there would hold what it encrypts or strips"
+    )]
+    Filtered { name: BytesPath, path: BytesPath },
+    #[error(
+        "nobody can tell whether it keeps large files outside of git (LFS), or has files go through a filter, which a commit made in a sandbox would lose: {path} cannot be read: {problem}"
     )]
     LargeFilesUnknown { path: BytesPath, problem: String },
     #[error("its index holds a merge with conflicts; commit or abort that first")]

@@ -2,10 +2,10 @@ use serde::Deserialize;
 use serde::Serialize;
 
 use super::AsideGit;
-use super::Identity;
 use super::ImportedGit;
 use super::MayRun;
 use super::Named;
+use super::Person;
 use super::PreparedGit;
 use crate::wire::BytesPath;
 
@@ -21,7 +21,7 @@ pub enum GitOrder {
         sources: Vec<GitSource>,
         /// Files and folders of the project that the session cannot read.
         hidden: Vec<BytesPath>,
-        identity: Option<Identity>,
+        person: Person,
         /// The review that the session's changes wait in; where that is on record already, the session goes on in the folders that it has.
         review: Option<String>,
         /// Where the project's folder is on the person's machine.

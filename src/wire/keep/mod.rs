@@ -45,6 +45,7 @@ pub use self::git::MoreImported;
 pub use self::git::MovedRef;
 pub use self::git::NotImported;
 pub use self::git::Obeyed;
+pub use self::git::Person;
 pub use self::git::PreparedGit;
 pub use self::git::PreparedRepository;
 pub use self::git_order::GitAnswer;

@@ -84,6 +84,8 @@ pub use prepare::prepare;
 pub use record::Start;
 pub(crate) use repository::is_repository;
 pub use repository::linked;
+pub use settings::excludes_in;
+pub use settings::filters_in;
 pub use settings::identity_in;
 pub use waiting::forget;
 pub use waiting::remove_taken;

@@ -18,6 +18,7 @@ use super::refs;
 use super::refs::Head;
 use super::repository::is_bare;
 use super::repository::modules;
+use super::settings::Settings;
 use super::stash;
 use crate::guest::root::join;
 use crate::wire::BytesPath;
@@ -25,7 +26,7 @@ use crate::wire::Fault;
 use crate::wire::keep::FoundGit;
 use crate::wire::keep::GitKind;
 use crate::wire::keep::GitRefusal;
-use crate::wire::keep::Identity;
+use crate::wire::keep::Person;
 use crate::wire::keep::PreparedGit;
 use crate::wire::keep::PreparedRepository;
 
@@ -69,7 +70,7 @@ pub fn prepare(
     found: FoundGit,
     sources: &[Source<'_>],
     hidden: &[BytesPath],
-    identity: Option<&Identity>,
+    person: &Person,
     place: &[u8],
     (state, id): (&Folder, &str),
 ) -> Result<PreparedGit, Fault> {
@@ -80,7 +81,7 @@ pub fn prepare(
         return Err(Fault::Invalid { field: format!("session {id}"), problem });
     }
     Start::forget(state, id)?;
-    let mut all = All { project, hidden, identity, prepared: Vec::new(), started: Vec::new(), indexes: Vec::new() };
+    let mut all = All { project, place, hidden, person, prepared: Vec::new(), started: Vec::new(), indexes: Vec::new() };
     for source in sources {
         for (name, _) in source.session.names(b"").map_err(|errno| super::folder::failed("list", b"", &errno.into()))? {
             source.session.remove(&name)?;
@@ -104,8 +105,10 @@ pub fn prepare(
 
 struct All<'a> {
     project: &'a Folder,
+    /// Where that is on the person's machine.
+    place: &'a [u8],
     hidden: &'a [BytesPath],
-    identity: Option<&'a Identity>,
+    person: &'a Person,
     prepared: Vec<PreparedRepository>,
     started: Vec<Started>,
     indexes: Vec<Option<Vec<u8>>>,
@@ -200,8 +203,9 @@ impl All<'_> {
         passed_over: &[Vec<u8>],
         prepared: &mut PreparedRepository,
     ) -> Result<(), Fault> {
-        let Contents { settings, work_tree, head, refs, index } = contents;
+        let Contents { mut settings, work_tree, head, refs, index } = contents;
         let (real, session) = (place.source.real, place.source.session);
+        let mut exclude = self.own_rules(&mut settings, &work_tree);
         for folder in [&b"objects/pack"[..], b"objects/info", b"refs/heads", b"refs/tags", b"info"] {
             session.make(&place.common(folder))?;
         }
@@ -226,7 +230,7 @@ impl All<'_> {
             }
         }
         let hidden = hide::below(self.hidden, &work_tree);
-        let mut exclude = real.read(&place.common(b"info/exclude"), MAX_SMALL).ok().flatten().unwrap_or_default();
+        exclude.extend(real.read(&place.common(b"info/exclude"), MAX_SMALL).ok().flatten().unwrap_or_default());
         hide::in_exclude(&mut exclude, &hidden);
         session.write(&place.common(b"info/exclude"), &exclude)?;
         session.write(&place.private(b"HEAD"), &head.to_text())?;
@@ -268,6 +272,32 @@ impl All<'_> {
         });
         self.indexes.push(index.map(|(bytes, _)| bytes));
         Ok(())
+    }
+}
+
+impl All<'_> {
+    /// Returns the person's own rules of what git leaves alone, which count less than those of the repository: these come after them.
+    fn own_rules(&self, settings: &mut Settings, work_tree: &[u8]) -> Vec<u8> {
+        let mut rules = match &settings.excludes {
+            None => self.person.ignored.as_bytes().to_vec(),
+            Some(said) => {
+                let inside = match said.strip_prefix(self.place).and_then(|rest| rest.strip_prefix(b"/")) {
+                    Some(inside) if !self.place.is_empty() => Some(inside.to_vec()),
+                    _ if said.is_empty() || said.starts_with(b"/") || said.starts_with(b"~") => None,
+                    _ => Some(join_both(work_tree, said)),
+                };
+                let read = inside.and_then(|path| self.project.read(&path, MAX_CONFIG).ok().flatten());
+                if read.is_none() && !said.is_empty() {
+                    let said = BytesPath::from_bytes(said.as_slice());
+                    settings.notes.push(format!("what {said} (core.excludesFile) has git ignore is not ignored in the session"));
+                }
+                read.unwrap_or_default()
+            }
+        };
+        if rules.last().is_some_and(|byte| *byte != b'\n') {
+            rules.push(b'\n');
+        }
+        rules
     }
 }
 

@@ -12,6 +12,7 @@ use super::sample::fingerprint;
 use super::sample::run_git;
 use crate::wire::BytesPath;
 use crate::wire::keep::GitRefusal;
+use crate::wire::keep::Person;
 
 fn sample() -> Sample {
     let sample = Sample::new();
@@ -262,6 +263,78 @@ fn large_files_are_looked_for_in_all_attributes_and_where_that_cannot_be_it_is_s
     let sample = sample();
     symlink("b", sample.path(".gitattributes")).expect("linked");
     assert_eq!(InSession::of(sample).refused()[0].1, None);
+}
+
+#[test]
+fn what_the_person_ignores_everywhere_is_ignored_inside() {
+    let files = ["a.log", "b.tmp", "c.own"];
+    let check = |settings: Option<&str>, shown: &[&str], n_notes: usize| {
+        let sample = sample();
+        sample.write(".git/info/exclude", "!keep.log\n*.own\n");
+        sample.write("rules", "*.tmp");
+        sample.git(&["add", "rules"]);
+        if let Some(path) = settings {
+            sample.git(&["config", "core.excludesFile", path]);
+        }
+        for file in files.iter().chain(&["keep.log"]) {
+            sample.write(file, "x");
+        }
+        let session = InSession::of_person(sample, Person { ignored: "*.log".into(), ..Person::default() });
+        let status = session.git(&["status", "--porcelain"]);
+        let found: Vec<&str> = status.lines().filter_map(|line| line.strip_prefix("?? ")).collect();
+        assert_eq!(found, shown, "{settings:?}");
+        assert_eq!(session.prepared.repositories[0].notes.len(), n_notes, "{:?}", session.prepared.repositories[0].notes);
+    };
+    check(None, &["b.tmp", "keep.log"], 0);
+    check(Some("rules"), &["a.log", "keep.log"], 0);
+    check(Some("/the/project/rules"), &["a.log", "keep.log"], 0);
+    check(Some("~/elsewhere"), &["a.log", "b.tmp", "keep.log"], 1);
+}
+
+#[test]
+fn a_filter_that_the_persons_git_has_leaves_git_reading_only() {
+    let filtered = |path: &str| Some(GitRefusal::Filtered { name: "crypt".into(), path: path.into() });
+    let set = |sample: &Sample| drop(sample.git(&["config", "filter.crypt.clean", "enc"]));
+    check_refused(
+        |sample| {
+            drop(sample.commit("conf/.gitattributes", "# one\n*.yml diff=x filter=crypt\n"));
+            set(sample);
+        },
+        &filtered("conf/.gitattributes").expect("one"),
+    );
+    check_refused(
+        |sample| {
+            sample.write(".git/info/attributes", "[attr]secret filter=crypt -diff\n*.yml secret\n");
+            set(sample);
+        },
+        &filtered("info/attributes").expect("one"),
+    );
+    // Only the person's own settings have it, or what they include may.
+    for (person, refused) in [
+        (Person { filters: vec!["books".into(), "crypt".into()], ..Person::default() }, true),
+        (Person { has_more: true, ..Person::default() }, true),
+        (Person { filters: vec!["books".into()], ..Person::default() }, false),
+        (Person::default(), false),
+    ] {
+        let sample = sample();
+        sample.write(".gitattributes", "*.yml filter=crypt\n#* filter=books\n* filter=\n* -filter\n");
+        sample.git(&["config", "filter.crypt.required", "true"]);
+        let session = InSession::of_person(sample, person);
+        assert_eq!(session.refused()[0].1, filtered(".gitattributes").filter(|_| refused));
+    }
+    check_refused(
+        |sample| {
+            sample.write(".gitattributes", "*.yml filter=crypt\n");
+            sample.git(&["config", "include.path", "more"]);
+        },
+        &filtered(".gitattributes").expect("one"),
+    );
+    // One that no file goes through is none.
+    let sample = sample();
+    set(&sample);
+    let session = InSession::of(sample);
+    assert_eq!(session.refused()[0].1, None);
+    day(&session, "");
 }
 
 #[test]

@@ -24,6 +24,7 @@ use crate::wire::keep::GitRefusal;
 use crate::wire::keep::Identity;
 use crate::wire::keep::ImportedGit;
 use crate::wire::keep::ImportedRepository;
+use crate::wire::keep::Person;
 use crate::wire::keep::PreparedGit;
 use crate::wire::keep::PreparedRepository;
 
@@ -214,10 +215,19 @@ pub(crate) const ID: &str = "session-1";
 
 impl InSession {
     pub(crate) fn of(sample: Sample) -> Self {
-        Self::hiding(sample, &[])
+        Self::made(sample, &[], Person::default())
     }
 
     pub(crate) fn hiding(sample: Sample, hidden: &[&str]) -> Self {
+        Self::made(sample, hidden, Person::default())
+    }
+
+    /// Of somebody whose own settings say this.
+    pub(crate) fn of_person(sample: Sample, person: Person) -> Self {
+        Self::made(sample, &[], person)
+    }
+
+    fn made(sample: Sample, hidden: &[&str], person: Person) -> Self {
         let (real, session, state) = (sample.beside("real"), sample.path(".git"), sample.beside("state"));
         // Git looks at files anew whose times are those of the index.
         fs::rename(&session, &real).expect("moved");
@@ -237,8 +247,9 @@ impl InSession {
         let hidden: Vec<BytesPath> = hidden.iter().copied().map(BytesPath::from).collect();
         let found = find(&project, Duration::from_secs(20));
         let state = Folder::open(&state).expect("opens");
-        let identity = Identity { name: "Ann".into(), email: "ann@example.org".into() };
-        let prepared = prepare(&project, found, &[source], &hidden, Some(&identity), b"", (&state, ID)).expect("prepared");
+        let identity = Some(Identity { name: "Ann".into(), email: "ann@example.org".into() });
+        let person = Person { identity, ..person };
+        let prepared = prepare(&project, found, &[source], &hidden, &person, b"/the/project", (&state, ID)).expect("prepared");
         Self { sample, prepared, before }
     }
 
@@ -313,6 +324,6 @@ impl Linked {
         };
         let state = open(&self.sample.beside("state"));
         let project = open(&self.sample.path(""));
-        prepare(&project, FoundGit::default(), &[source], &[], None, b"", (&state, ID))
+        prepare(&project, FoundGit::default(), &[source], &[], &Person::default(), b"", (&state, ID))
     }
 }

@@ -35,6 +35,12 @@ pub(crate) struct Settings {
     pub(crate) kept: Vec<Entry>,
     /// Where the files are, as the repository says itself.
     pub(crate) work_tree: Option<Vec<u8>>,
+    /// The filters that it gives programs to.
+    pub(crate) filters: Vec<Vec<u8>>,
+    /// Whether it includes files, which are not read: they may say anything.
+    pub(crate) has_include: bool,
+    /// Where it says that the person's rules are of what git leaves alone.
+    pub(crate) excludes: Option<Vec<u8>>,
     /// What was left out that changes what git does.
     pub(crate) notes: Vec<String>,
 }
@@ -49,16 +55,36 @@ pub fn identity_in(text: &[u8]) -> (Option<String>, Option<String>) {
     (last("name"), last("email"))
 }
 
+/// Returns the filters that settings of a person's give programs to, and whether they include files that may give others some.
+pub fn filters_in(text: &[u8]) -> (Vec<BytesPath>, bool) {
+    // What cannot be read to its end is not settings to git either, which then does nothing at all.
+    let entries = super::config::parse(text).unwrap_or_default();
+    let is_filter = |entry: &&Entry| entry.section == "filter" && is_program(entry);
+    let filters = entries.iter().filter(is_filter).filter_map(|entry| entry.subsection.clone().map(BytesPath::from_bytes)).collect();
+    (filters, entries.iter().any(|entry| matches!(entry.section.as_str(), "include" | "includeif")))
+}
+
+/// Returns where settings say that rules are of what git leaves alone.
+pub fn excludes_in(text: &[u8]) -> Option<Vec<u8>> {
+    let entries = super::config::parse(text).unwrap_or_default();
+    entries.into_iter().rfind(|entry| entry.is("core", "excludesfile"))?.value
+}
+
+/// Whether this setting of a filter has files go through a program.
+fn is_program(entry: &Entry) -> bool {
+    matches!(entry.key.as_str(), "clean" | "smudge" | "process") && entry.value.as_ref().is_some_and(|value| !value.is_empty())
+}
+
 /// Picks what a session gets, or says why it gets none.
 pub(crate) fn pick(entries: &[Entry], identity: Option<&Identity>) -> Result<Settings, GitRefusal> {
     let mut settings = Settings::default();
     let mut kept = Vec::new();
     let mut version = b"0".to_vec();
-    let mut has_include = false;
     for entry in entries {
         match (entry.section.as_str(), entry.subsection.as_deref()) {
             ("core", None) if entry.key == "repositoryformatversion" => version = entry.value.clone().unwrap_or_default(),
             ("core", None) if entry.key == "worktree" => settings.work_tree.clone_from(&entry.value),
+            ("core", None) if entry.key == "excludesfile" => settings.excludes.clone_from(&entry.value),
             ("core", None) if CORE.contains(&entry.key.as_str()) => kept.push(entry.clone()),
             ("extensions", None) => check_extension(entry)?,
             ("user", None) if matches!(entry.key.as_str(), "name" | "email") => kept.push(entry.clone()),
@@ -78,14 +104,15 @@ pub(crate) fn pick(entries: &[Entry], identity: Option<&Identity>) -> Result<Set
                 _ => {}
             },
             ("filter", Some(b"lfs")) | ("lfs", _) => return Err(GitRefusal::LargeFiles),
-            ("include" | "includeif", _) => has_include = true,
+            ("filter", Some(name)) if is_program(entry) => settings.filters.push(name.to_vec()),
+            ("include" | "includeif", _) => settings.has_include = true,
             _ => {}
         }
     }
     if !matches!(version.as_slice(), b"0" | b"1") {
         return Err(GitRefusal::Extension { name: format!("core.repositoryFormatVersion = {}", BytesPath::from_bytes(version)) });
     }
-    if has_include {
+    if settings.has_include {
         settings.notes.push("settings that its config includes from other files are not there in the session".to_owned());
     }
     if let Some(identity) = identity {
