@@ -7,10 +7,13 @@ use super::config::Entry;
 use super::is_in_git;
 use crate::guest::keep::git::Kind;
 use crate::guest::root::join;
+use crate::guest::root::split;
 
 /// Longest value that is looked through, and how many paths one may name.
 const MAX_VALUE: usize = 20_000;
 const MAX_PATHS: usize = 300;
+/// How many short options stand together before the value of the last.
+const MAX_OPTIONS: usize = 6;
 
 /// What the names of settings end in, of whatever section, whose values git gives to a shell or starts: `gpg.ssh.defaultKeyCommand`,
 /// `filter.x.process`, `merge.x.driver`, `credential.helper`, those of later versions and of programs beside git among them.
@@ -34,13 +37,14 @@ const PROGRAM_ENDS: [&str; 16] = [
 ];
 
 /// Others that do, with their sections; `*`: all keys.
-const PROGRAMS: [(&str, &str); 18] = [
+const PROGRAMS: [(&str, &str); 19] = [
     ("browser", "path"),
     ("core", "fsmonitor"),
     ("core", "gitproxy"),
     ("core", "virtualfilesystem"),
     ("difftool", "path"),
     ("instaweb", "httpd"),
+    ("instaweb", "modulepath"),
     ("lfs", "args"),
     ("lfs", "path"),
     ("man", "path"),
@@ -50,16 +54,40 @@ const PROGRAMS: [(&str, &str); 18] = [
     ("remote", "uploadpack"),
     ("sendemail", "smtpserver"),
     ("submodule", "update"),
-    ("remote", "url"),
-    ("remote", "pushurl"),
+    ("svn", "authorsprog"),
+    ("web", "browser"),
     ("alias", "*"),
 ];
 
 /// Settings whose values are one path: attributes lead to programs, and hooks are copied from the folder.
 const FILES: [(&str, &str); 2] = [("core", "attributesfile"), ("init", "templatedir")];
 
-/// Words of a git command that have it run others.
-const RUNNING: [&[u8]; 7] = [b"-c", b"-x", b"run", b"foreach", b"--exec", b"--extcmd", b"--config-env"];
+/// Words of a git command that have it run others; the value of an option may be a part of its word.
+const RUNNING: [&[u8]; 6] = [b"run", b"foreach", b"filter-branch", b"send-email", b"ext", b"-u"];
+const RUNNING_STARTS: [&[u8]; 14] = [
+    b"-c",
+    b"-x",
+    b"-O",
+    b"--exec",
+    b"--extcmd",
+    b"--config",
+    b"--open-files-in-pager",
+    b"--upload-pack",
+    b"--receive-pack",
+    b"--template",
+    b"--smtp-server",
+    b"--module-path",
+    b"--httpd",
+    b"--authors-prog",
+];
+const RUNNING_ENDS: [&[u8]; 2] = [b"-filter", b"-cmd"];
+
+/// What begins an address that is a command.
+const COMMAND: &[u8] = b"ext::";
+
+/// Programs that take a file's name without its end, and the ends that they try.
+const COMPLETING: [&[u8]; 8] = [b"node", b"nodejs", b"bun", b"deno", b"electron", b"ruby", b"ts-node", b"tsx"];
+const COMPLETED: [&str; 7] = [".js", ".cjs", ".mjs", ".json", ".node", ".rb", ".ts"];
 
 /// What of a folder interpreters start that are given it.
 const STARTED: [&[u8]; 2] = [b"__main__.py", b"index.js"];
@@ -141,14 +169,25 @@ fn said(entry: &Entry) -> Vec<Said> {
     if FILES.iter().any(fits) {
         return vec![Said::Path(value.to_vec())];
     }
+    // `url.BASE.insteadOf` has what is put in the other's place in its name.
+    let base = entry.subsection.as_deref().filter(|base| entry.section == "url" && base.starts_with(COMMAND));
+    if let Some(command) = base.or_else(|| value.trim_ascii_start().starts_with(COMMAND).then_some(value)) {
+        return words(command).into_iter().take(MAX_PATHS).collect();
+    }
     let is_program = PROGRAMS.iter().any(fits) || PROGRAM_ENDS.iter().any(|end| entry.key.ends_with(end));
     let starts = match entry.section.as_str() {
-        "alias" => value.trim_ascii_start().starts_with(b"!") || pieces(value).any(|(_, piece)| RUNNING.contains(&piece)),
+        "alias" => value.trim_ascii_start().starts_with(b"!") || pieces(value).any(|(_, piece)| is_running(piece)),
         "submodule" if entry.key == "update" => value.starts_with(b"!"),
-        "remote" if entry.key.ends_with("url") => value.starts_with(b"ext::"),
         _ => true,
     };
     if is_program && starts { words(value).into_iter().take(MAX_PATHS).collect() } else { Vec::new() }
+}
+
+/// Returns whether a word of a git command has it run another one.
+fn is_running(word: &[u8]) -> bool {
+    RUNNING.contains(&word)
+        || RUNNING_STARTS.iter().any(|start| word.starts_with(start))
+        || word.starts_with(b"--") && RUNNING_ENDS.iter().any(|end| word.ends_with(end))
 }
 
 /// Returns whether a path is one of the machine's own.
@@ -157,20 +196,22 @@ fn is_system(path: &[u8]) -> bool {
 }
 
 /// Returns what in a command may be a path. It is not read as a shell does, which may come to run other commands of its own in turn: what is in
-/// quotes counts as a whole and in its parts, and what follows a variable counts from the top of the working tree, where git runs it.
+/// quotes counts as a whole and in its parts, and what follows a variable counts from the top of the working tree, where git runs it, and from
+/// any folder above the project, as from the person's own.
 fn words(value: &[u8]) -> BTreeSet<Said> {
     let mut words = BTreeSet::new();
     words.extend(quoted(value).into_iter().map(Said::Word));
     let mut last: &[u8] = b"";
     for (number, (before, piece)) in pieces(value).enumerate() {
         match piece {
-            [b'-', ..] => {}
+            [b'-', rest @ ..] => words.extend(attached(rest)),
             _ if last == b"-m" => words.extend(module(piece)),
             _ if piece.contains(&b'/') => {
                 let (first, rest) = piece.split_at(memchr::memchr(b'/', piece).unwrap_or_default());
                 let is_variable = before == Some(b'$') && !first.is_empty();
                 if is_variable || first.is_empty() && before.is_some_and(|byte| b")}\"'`".contains(&byte)) {
                     words.insert(Said::Path(rest[1..].to_vec()));
+                    words.insert(Said::Path([b"~", rest].concat()));
                 }
                 if !is_variable {
                     words.insert(Said::Path(piece.to_vec()));
@@ -183,7 +224,34 @@ fn words(value: &[u8]) -> BTreeSet<Said> {
         }
         last = piece;
     }
+    if pieces(value).any(|(_, piece)| COMPLETING.contains(&split(piece).1)) {
+        let whole = |one: &Said| match one {
+            Said::Path(path) => COMPLETED.map(|end| Said::Path([path, end.as_bytes()].concat())),
+            Said::Word(word) => COMPLETED.map(|end| Said::Word([word, end.as_bytes()].concat())),
+        };
+        words.extend(words.iter().flat_map(whole).collect::<Vec<_>>());
+    }
     words
+}
+
+/// Returns what may be a path in a word of short options, behind its dash: the value of one may follow it without a blank.
+fn attached(options: &[u8]) -> Vec<Said> {
+    // What a long one has behind `=` is a word of its own.
+    if options.len() < 2 || options.starts_with(b"-") {
+        return Vec::new();
+    }
+    let ends = (1..options.len().min(MAX_OPTIONS)).map(|at| &options[at..]);
+    let mut said: Vec<Said> = ends.map(|end| Said::Word(end.to_vec())).collect();
+    if let Some(at) = options.iter().take(MAX_OPTIONS).position(|byte| *byte == b'm') {
+        said.extend(module(&options[at + 1..]).into_iter().map(|one| match one {
+            Said::Path(path) if at > 0 => Said::Word(path),
+            one => one,
+        }));
+    }
+    if options.contains(&b'/') {
+        said.push(Said::Path(options[1..].to_vec()));
+    }
+    said
 }
 
 /// Returns the parts of a command between what no plain word has in it, each with what stands before it.
@@ -276,6 +344,25 @@ mod tests {
         }
         check("alias.x", "!tools/run", &["tools/run"]);
         check("alias.x", "-c core.pager=tools/run log", &["core.pager", "tools/run"]);
+        for running in [
+            "grep -O",
+            "grep --open-files-in-pager=",
+            "fetch --upload-pack ",
+            "filter-branch --tree-filter ",
+            "send-email --to-cmd=",
+            "rebase -x",
+            "clone --template ",
+            "fetch ext::",
+        ] {
+            check("alias.x", &format!("{running}tools/run"), &["tools/run"]);
+        }
+        for name in ["svn.authorsProg", "instaweb.modulePath"] {
+            check(name, "tools/run", &["tools/run"]);
+        }
+        for name in ["branch.z.remote", "remote.a.pushurl", "submodule.a.url", "url.ext::tools/run .insteadOf"] {
+            check(name, "ext::tools/run x", &["tools/run"]);
+        }
+        check("url.ext::tools/run .insteadOf", "https://example.org/", &["tools/run"]);
         check("submodule.a.update", "!tools/run", &["tools/run"]);
         check("remote.a.url", "ext::tools/run %S", &["tools/run"]);
         for name in
@@ -291,8 +378,18 @@ mod tests {
         check("./tools/clean.sh %f", &["./tools/clean.sh"]);
         check("python3 clean.py --rules=rules/a", &["clean.py", "rules/a"]);
         check("sh -c 'tools/x \"$1\"' -", &["tools/x"]);
-        check("\"$(git rev-parse --show-toplevel)/tools/x\"", &["/tools/x", "tools/x"]);
-        check("$PWD/tools/x && ${TOP}/y/z", &["tools/x", "/y/z", "y/z"]);
+        check("\"$(git rev-parse --show-toplevel)/tools/x\"", &["/tools/x", "tools/x", "~/tools/x"]);
+        check("$PWD/tools/x && ${TOP}/y/z", &["tools/x", "~/tools/x", "/y/z", "y/z", "~/y/z"]);
+        check("awk -ft/show.awk -nft/other.awk", &["t/show.awk", "ft/other.awk"]);
+        check("ssh -F./t/config", &["./t/config"]);
+        check("python3 -mt.p.x", &["t/p/x.py", "t/p/x/__main__.py", "t/p/x/__init__.py"]);
+        let completed = ["t/x", "t/x.js", "t/x.cjs", "t/x.mjs", "t/x.json", "t/x.node", "t/x.rb", "t/x.ts"];
+        for command in ["node t/x", "node -rt/x", "/usr/bin/ruby t/x"] {
+            let paths: Vec<_> = said(&Entry::new("filter", Some(b"a"), "clean", command.as_bytes()));
+            for path in completed {
+                assert!(paths.contains(&Said::Path(path.as_bytes().to_vec())), "{command}: {path} is not in {paths:?}");
+            }
+        }
         check("\"my tools/run it\" %f", &["my tools/run it", "tools/run"]);
         check("my\\ tools/run", &["my tools/run", "tools/run"]);
         check("python -m tools.clean", &["tools/clean.py", "tools/clean/__main__.py", "tools/clean/__init__.py"]);
