@@ -107,6 +107,10 @@ pub enum GitRefusal {
     SparseIndex,
     #[error("its files are said to be in {path} (core.worktree), which is not where the project has them")]
     Elsewhere { path: BytesPath },
+    #[error(
+        "it does not say where its files are (core.worktree), as after `git submodule deinit`; `git submodule update --init` puts them there again"
+    )]
+    Nowhere,
     #[error("{path} is a symbolic link, or leads through one, which is not followed; put what it leads to in its place")]
     Linked { path: BytesPath },
     #[error("it is another one than when the session began")]
@@ -146,7 +150,8 @@ pub struct PreparedGit {
 pub struct Obeyed {
     /// Folders with hooks, and files of settings that others include.
     pub paths: Vec<BytesPath>,
-    /// Files that settings include and that were not read: they lie elsewhere, or are not there yet.
+    /// Files of settings that were not read: included ones that lie elsewhere, or are not there yet, and those of a repository elsewhere that a
+    /// file `.git` below the top leads to.
     pub unread: Vec<BytesPath>,
     /// The same paths as the settings have them, and those where nothing is yet, or a link; and programs that settings name.
     #[serde(default)]

@@ -96,6 +96,9 @@ impl Walk<'_> {
                 let is_git = name.eq_ignore_ascii_case(b".git");
                 match kind {
                     Kind::Link => {
+                        if is_git {
+                            self.gits.push(BytesPath::from_bytes(path.clone()));
+                        }
                         let path = BytesPath::from_bytes(path);
                         if let Some(why) = by_name(&path) {
                             self.follow(path.as_bytes(), &format!("the link {path} leads to it: {why}"));

@@ -3,19 +3,16 @@
 //! command.
 
 mod programs;
+mod trees;
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::config;
 use super::config::Entry;
-use super::find::MAX_POINTER;
 use super::folder::Folder;
 use super::folder::Kind;
 use super::record::Start;
-use super::repository::linked;
-use super::repository::modules;
-use super::repository::pointed;
 use super::repository::work_tree;
 use super::way::End;
 use super::way::Way;
@@ -30,6 +27,8 @@ const MAX_DEPTH: usize = 10;
 /// How many files of settings are read for one repository, and how many repositories are looked at.
 const MAX_FILES: usize = 64;
 const MAX_REPOSITORIES: usize = 300;
+/// How many working trees with their settings are looked at: several may have the same repository.
+const MAX_TREES: usize = 1000;
 
 /// How many ends of a path are looked for in a project.
 const MAX_PARTS: usize = 64;
@@ -82,35 +81,18 @@ const TOP: &[u8] = b".git";
 /// Of several values of one setting all count: which of them git takes may depend on what is checked out. What the person's settings for all
 /// repositories say is not known here.
 pub fn obeyed<'a>(project: &Folder, gits: impl Iterator<Item = &'a BytesPath>, place: &[u8]) -> Obeyed {
-    let gits: BTreeSet<&[u8]> = gits.map(BytesPath::as_bytes).chain([TOP]).take(MAX_REPOSITORIES).collect();
-    let mut all = All { project, place, paths: BTreeSet::new(), unread: BTreeSet::new(), said: BTreeSet::new(), programs: BTreeSet::new() };
-    let (folders, files): (Vec<&[u8]>, Vec<&[u8]>) = gits.into_iter().partition(|path| project.kind(path) == Some(Kind::Folder));
-    let trees: Vec<(Vec<u8>, Vec<u8>)> = files
-        .iter()
-        .filter_map(|file| {
-            let text = project.read(file, MAX_POINTER).ok().flatten()?;
-            let (_, name) = linked(&BytesPath::from_bytes(pointed(&text)?))?;
-            Some((name.as_bytes().to_vec(), split(file).0.to_vec()))
-        })
-        .collect();
-    for git in folders {
-        all.repository(git, split(git).0);
-        for (name, tree) in &trees {
-            let own = join(&join(git, b"worktrees"), name);
-            if project.kind(&own) == Some(Kind::Folder) {
-                all.settings(project, true, &[join(git, b"config"), join(&own, b"config.worktree")], tree);
-                all.modules(&own);
-            }
-        }
-    }
+    let mut all = All::new(project, place);
+    let gits: BTreeSet<&[u8]> = [TOP].into_iter().chain(gits.map(BytesPath::as_bytes)).take(MAX_REPOSITORIES).collect();
+    all.gits(&gits);
     all.done()
 }
 
-/// Returns the same for a project that is a linked worktree of a repository elsewhere, by its name there.
+/// Returns the same for a project that is a working tree of a repository elsewhere: `name` is that of a linked worktree there, and empty for
+/// the only one.
 pub fn obeyed_in_worktree(project: &Folder, real: &Folder, name: &[u8], place: &[u8]) -> Obeyed {
-    let mut all = All { project, place, paths: BTreeSet::new(), unread: BTreeSet::new(), said: BTreeSet::new(), programs: BTreeSet::new() };
-    let own = [b"worktrees/", name, b"/config.worktree"].concat();
-    all.settings(real, false, &[b"config".to_vec(), own], b"");
+    let mut all = All::new(project, place);
+    let own = if name.is_empty() { Vec::new() } else { join(b"worktrees", name) };
+    all.elsewhere(real, b"", &own, b"");
     all.hooks_elsewhere(real);
     all.done()
 }
@@ -122,7 +104,7 @@ pub fn obeyed_at_start(starts: &Path, id: &str) -> Vec<BytesPath> {
     start.map(|start| start.prepared.obeyed.said).unwrap_or_default()
 }
 
-/// Returns where the files of a repository of the project are, from the project's folder; `None`: not in the project.
+/// Returns where the files of a repository of the project are, from the project's folder; `None`: it does not say, or not in the project.
 ///
 /// `place` is where the project's folder is on the person's machine.
 pub(crate) fn work_tree_of(project: &Folder, place: &[u8], git: &[u8]) -> Option<Vec<u8>> {
@@ -130,11 +112,7 @@ pub(crate) fn work_tree_of(project: &Folder, place: &[u8], git: &[u8]) -> Option
     if name == TOP {
         return Some(above.to_vec());
     }
-    let End::Inside(file) = Way::of(project, place, &join(git, b"config")).end else { return None };
-    let text = project.read(&file, MAX_CONFIG).ok().flatten()?;
-    let entries = config::parse(&text).ok()?;
-    let said = entries.iter().rfind(|entry| entry.is("core", "worktree"))?.value.as_deref()?;
-    work_tree(git, said)
+    All::new(project, place).said_trees(git).pop()
 }
 
 struct All<'a> {
@@ -144,23 +122,14 @@ struct All<'a> {
     unread: BTreeSet<Vec<u8>>,
     said: BTreeSet<Vec<u8>>,
     programs: BTreeSet<Vec<u8>>,
+    /// Repositories that were looked at, each with a working tree.
+    seen: BTreeSet<(Vec<u8>, Vec<u8>)>,
 }
 
-impl All<'_> {
-    fn repository(&mut self, git: &[u8], tree: &[u8]) {
-        let project = self.project;
-        self.settings(project, true, &[join(git, b"config"), join(git, b"config.worktree")], tree);
-        self.hooks(&join(git, b"hooks"), tree);
-        self.modules(git);
-    }
-
-    /// Reads those of submodules, whose repositories lie within another one.
-    fn modules(&mut self, git: &[u8]) {
-        for module in modules(self.project, git).unwrap_or_default().iter().take(MAX_REPOSITORIES) {
-            if let Some(tree) = work_tree_of(self.project, self.place, module) {
-                self.repository(module, &tree);
-            }
-        }
+impl<'a> All<'a> {
+    fn new(project: &'a Folder, place: &'a [u8]) -> Self {
+        let (paths, unread, said, programs, seen) = Default::default();
+        Self { project, place, paths, unread, said, programs, seen }
     }
 
     /// Reads the settings of one working tree. `in_project`: whether the files are of the project, where a command could change them.

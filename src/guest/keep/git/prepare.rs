@@ -88,7 +88,7 @@ pub fn prepare(
         }
         all.prepare(&Place { source, inside: Vec::new(), is_module: false })?;
     }
-    let gits = found.repositories.iter().filter(|one| matches!(one.kind, GitKind::Folder | GitKind::Pointer { .. }));
+    let gits = found.repositories.iter().filter(|one| matches!(one.kind, GitKind::Folder | GitKind::Pointer { .. } | GitKind::Link { .. }));
     let mut obeyed = obeyed(project, gits.map(|one| &one.path), place);
     for (source, (name, _)) in sources.iter().filter_map(|source| Some((source, source.worktree.as_ref()?))) {
         let there = obeyed_in_worktree(project, source.real, name.as_bytes(), place);

@@ -49,6 +49,15 @@ fn day(session: &InSession, folder: &str) {
 }
 
 #[test]
+fn a_submodule_that_was_given_up_is_refused_with_what_brings_it_back() {
+    let sample = Sample::with_submodules();
+    sample.git(&["submodule", "--quiet", "deinit", "-f", "sub"]);
+    let refused = InSession::of(sample).refused();
+    let why = |path: &str| refused.iter().find(|(found, _)| found == path).and_then(|(_, why)| why.clone());
+    assert_eq!(why(".git/modules/sub"), Some(GitRefusal::Nowhere), "{refused:?}");
+}
+
+#[test]
 fn everything_works_inside_and_nothing_of_it_is_seen_outside() {
     let session = InSession::of(sample());
     assert_eq!(session.git(&["status", "--porcelain"]), "");

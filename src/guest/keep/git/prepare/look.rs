@@ -199,8 +199,8 @@ fn where_files_are(place: &Place<'_>, said: Option<&[u8]>) -> Result<Vec<u8>, Gi
     let elsewhere = |said: &[u8]| GitRefusal::Elsewhere { path: BytesPath::from_bytes(said) };
     match said {
         // A submodule of a linked worktree has its repository outside of the project.
-        _ if place.is_module && place.source.worktree.is_some() => Err(elsewhere(said.unwrap_or_default())),
-        None if place.is_module => Err(elsewhere(b"")),
+        _ if place.is_module && place.source.worktree.is_some() => Err(said.map_or(GitRefusal::Nowhere, elsewhere)),
+        None if place.is_module => Err(GitRefusal::Nowhere),
         None => Ok(beside),
         Some(said) => match work_tree(&place.path(), said) {
             Some(path) if place.is_module || path == beside => Ok(path),

@@ -1,0 +1,287 @@
+//! Which repositories a project has, however git finds them, and which working trees each of them has there: the paths in its settings count
+//! from those.
+
+use std::collections::BTreeSet;
+
+use super::All;
+use super::MAX_CONFIG;
+use super::MAX_REPOSITORIES;
+use super::MAX_TREES;
+use super::config;
+use super::config::Entry;
+use crate::guest::keep::git::End;
+use crate::guest::keep::git::Folder;
+use crate::guest::keep::git::Kind;
+use crate::guest::keep::git::Way;
+use crate::guest::keep::git::find::MAX_POINTER;
+use crate::guest::keep::git::repository::is_repository;
+use crate::guest::keep::git::repository::modules;
+use crate::guest::keep::git::repository::pointed;
+use crate::guest::root::join;
+use crate::guest::root::split;
+
+impl All<'_> {
+    /// Reads the repositories that each `.git` is or leads to.
+    pub(super) fn gits(&mut self, gits: &BTreeSet<&[u8]>) {
+        let mut pointers = Vec::new();
+        let mut folders = Vec::new();
+        for git in gits {
+            let end = Way::of(self.project, self.place, git).end;
+            let End::Inside(end) = end else { continue };
+            let tree = split(git).0.to_vec();
+            match self.project.kind(&end) {
+                Some(Kind::Folder) => folders.push((end, tree)),
+                Some(Kind::File) => {
+                    let text = self.project.read(&end, MAX_POINTER).ok().flatten().unwrap_or_default();
+                    pointers.extend(pointed(&text).map(|to| (to.to_vec(), tree)));
+                }
+                _ => {}
+            }
+        }
+        for (git, tree) in &folders {
+            self.repository(git, tree);
+        }
+        for (to, tree) in &pointers {
+            self.pointer(to, tree);
+            // The repository may have been moved since.
+            let (above, name) = split(to);
+            if split(above).1 == b"worktrees" {
+                for (git, _) in &folders {
+                    self.linked(git, name, tree);
+                }
+            }
+        }
+    }
+
+    /// Reads the repository that the file `.git` of a working tree leads to.
+    fn pointer(&mut self, to: &[u8], tree: &[u8]) {
+        let is_linked = |path: &[u8]| split(split(path).0).1 == b"worktrees";
+        let fits = |path: &Vec<u8>| {
+            if is_linked(to) {
+                is_linked(path) && self.project.kind(path) == Some(Kind::Folder)
+            } else {
+                is_repository(&self.project.names(path).unwrap_or_default())
+            }
+        };
+        let meant = self.meant(tree, to);
+        let is_within = meant.is_some();
+        match meant.or_else(|| self.by_another_way(to)).filter(fits) {
+            Some(path) if is_linked(to) => {
+                let (above, name) = split(&path);
+                self.linked(split(above).0, name, tree);
+            }
+            Some(path) => self.repository(&path, tree),
+            // The host reads that of the project itself, with those of its submodules.
+            None if is_within || tree.is_empty() || memchr::memmem::find(to, b"/modules/").is_some() => {}
+            None => {
+                let common = if is_linked(to) { split(split(to).0).0 } else { to };
+                self.unread.insert(join(common, b"config"));
+            }
+        }
+    }
+
+    /// Reads a repository as a linked worktree has it.
+    fn linked(&mut self, git: &[u8], name: &[u8], tree: &[u8]) {
+        let own = join(&join(git, b"worktrees"), name);
+        if self.project.kind(&own) != Some(Kind::Folder) || !self.is_new(&own, tree) {
+            return;
+        }
+        let project = self.project;
+        self.settings(project, true, &[join(git, b"config"), join(&own, b"config.worktree")], tree);
+        self.hooks(&join(git, b"hooks"), tree);
+        self.modules(&own, tree);
+    }
+
+    /// Reads a repository with a working tree that it has by where it lies, and with those that it names.
+    fn repository(&mut self, git: &[u8], tree: &[u8]) {
+        let project = self.project;
+        for tree in [tree.to_vec()].into_iter().chain(self.said_trees(git)) {
+            if self.is_new(git, &tree) {
+                self.settings(project, true, &[join(git, b"config"), join(git, b"config.worktree")], &tree);
+                self.hooks(&join(git, b"hooks"), &tree);
+                self.modules(git, &tree);
+            }
+        }
+    }
+
+    fn is_new(&mut self, git: &[u8], tree: &[u8]) -> bool {
+        self.seen.len() < MAX_TREES && self.seen.insert((git.to_vec(), tree.to_vec()))
+    }
+
+    /// Reads those of submodules, whose repositories lie within another one.
+    fn modules(&mut self, git: &[u8], tree: &[u8]) {
+        let found = modules(self.project, git).unwrap_or_default();
+        let trees = self.module_trees(tree, git, &found);
+        for (module, named) in found.iter().zip(trees).take(MAX_REPOSITORIES) {
+            let mut trees = self.said_trees(module);
+            // Git takes what it says out when the submodule is given up, and writes it again from these.
+            trees.extend(named);
+            for tree in trees {
+                self.repository(module, &tree);
+            }
+        }
+    }
+
+    /// Reads the settings of a repository elsewhere, and those of the submodules of its working tree. `own` is where that has what is its own.
+    pub(super) fn elsewhere(&mut self, real: &Folder, git: &[u8], own: &[u8], tree: &[u8]) {
+        if !self.is_new(own, tree) {
+            return;
+        }
+        self.settings(real, false, &[join(git, b"config"), join(own, b"config.worktree")], tree);
+        let found = modules(real, own).unwrap_or_default();
+        let trees = self.module_trees(tree, own, &found);
+        for (module, named) in found.iter().zip(trees).take(MAX_REPOSITORIES) {
+            for tree in &named {
+                self.elsewhere(real, module, module, tree);
+            }
+        }
+    }
+
+    /// Returns where a repository says that its files are, as far as that is in the project: what counts for git last. It is in a file of its
+    /// own once the working tree has settings of its own.
+    pub(super) fn said_trees(&self, git: &[u8]) -> Vec<Vec<u8>> {
+        let mut trees = Vec::new();
+        for name in [&b"config"[..], b"config.worktree"] {
+            let entries = self.entries(&join(git, name));
+            let said = entries.iter().filter(|entry| entry.is("core", "worktree")).filter_map(|entry| entry.value.as_deref());
+            trees.extend(said.filter_map(|said| self.meant(git, said).or_else(|| self.by_another_way(said))));
+        }
+        trees
+    }
+
+    /// Returns for each submodule where the files of the one around it say that it is, or where its name says so.
+    fn module_trees(&self, tree: &[u8], git: &[u8], modules: &[Vec<u8>]) -> Vec<Vec<Vec<u8>>> {
+        let entries = if modules.is_empty() { Vec::new() } else { self.entries(&join(tree, b".gitmodules")) };
+        let within = join(git, b"modules/");
+        let trees = modules.iter().map(|module| {
+            let name = module.strip_prefix(within.as_slice()).unwrap_or_default();
+            let is_its = |entry: &&Entry| entry.section == "submodule" && entry.subsection.as_deref() == Some(name) && entry.key == "path";
+            let paths = entries.iter().filter(is_its).filter_map(|entry| entry.value.as_deref());
+            let found: BTreeSet<Vec<u8>> = paths.chain([name]).filter_map(|path| self.meant(tree, path)).collect();
+            found.into_iter().filter(|path| path != tree).collect()
+        });
+        trees.collect()
+    }
+
+    fn entries(&self, file: &[u8]) -> Vec<Entry> {
+        let End::Inside(file) = Way::of(self.project, self.place, file).end else { return Vec::new() };
+        let text = self.project.read(&file, MAX_CONFIG).ok().flatten();
+        text.and_then(|text| config::parse(&text).ok()).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::super::super::sample::Linked;
+    use super::super::super::sample::Sample;
+    use super::super::obeyed;
+    use super::super::obeyed_in_worktree;
+    use super::*;
+    use crate::wire::BytesPath;
+    use crate::wire::keep::Obeyed;
+
+    fn look(sample: &Sample, gits: &[&str]) -> Obeyed {
+        let gits: Vec<BytesPath> = gits.iter().copied().map(BytesPath::from).collect();
+        let place = sample.path("").display().to_string();
+        let project = Folder::open(&sample.path("")).expect("opens");
+        obeyed(&project, gits.iter(), place.trim_end_matches('/').as_bytes())
+    }
+
+    #[track_caller]
+    fn check(sample: &Sample, gits: &[&str], hooks: &str) {
+        let found = look(sample, gits);
+        assert!(found.said.contains(&hooks.into()), "{hooks}: {found:?}");
+        assert!(found.paths.contains(&hooks.into()) == sample.path(hooks).exists(), "{hooks}: {found:?}");
+        assert_eq!(found.unread, [], "{hooks}");
+    }
+
+    #[test]
+    fn a_submodule_is_known_wherever_it_says_that_its_files_are_and_where_it_does_not_say() {
+        let sample = Sample::with_submodules();
+        sample.git(&["mv", "sub", "moved"]);
+        sample.write("moved/hk/pre-commit", "x");
+        sample.git_in("moved", &["config", "core.hooksPath", "hk"]);
+        check(&sample, &[], "moved/hk");
+        // Git moves what says it to another file.
+        sample.git_in("moved", &["sparse-checkout", "set", "--no-cone", "/*"]);
+        sample.git_in("moved", &["sparse-checkout", "disable"]);
+        let read = |name: &str| fs::read_to_string(sample.path(&format!(".git/modules/sub/{name}"))).expect("read");
+        assert!(read("config.worktree").contains("worktree =") && !read("config").contains("worktree ="));
+        fs::rename(sample.path(".gitmodules"), sample.path("kept")).expect("moved");
+        check(&sample, &[], "moved/hk");
+        fs::remove_file(sample.path(".git/modules/sub/config.worktree")).expect("removed");
+        check(&sample, &["moved/.git"], "moved/hk");
+        fs::rename(sample.path("kept"), sample.path(".gitmodules")).expect("moved");
+        check(&sample, &[], "moved/hk");
+        // It is given up, and comes back by the person's next command.
+        sample.git(&["submodule", "--quiet", "deinit", "-f", "moved"]);
+        assert!(!sample.path("moved/hk").exists());
+        check(&sample, &[], "moved/hk");
+        fs::remove_file(sample.path(".gitmodules")).expect("removed");
+        check(&sample, &[], "sub/hk");
+    }
+
+    #[test]
+    fn a_linked_worktree_is_known_whatever_repository_it_is_of() {
+        let sample = Sample::with_submodules();
+        sample.git_in("sub", &["worktree", "add", "-q", "../tree", "-b", "tree"]);
+        sample.git_in("sub", &["config", "core.hooksPath", "hk"]);
+        sample.write("tree/hk/pre-commit", "x");
+        check(&sample, &["sub/.git", "tree/.git"], "tree/hk");
+        let sample = Sample::new();
+        sample.commit("file", "1");
+        sample.git(&["clone", "-q", "--bare", ".", "repo.git"]);
+        sample.git_in("repo.git", &["worktree", "add", "-q", "../tree", "-b", "tree"]);
+        sample.git_in("repo.git", &["config", "core.hooksPath", "hk"]);
+        sample.git_in("repo.git", &["config", "filter.f.clean", "tools/clean"]);
+        sample.write("tree/hk/pre-commit", "x");
+        check(&sample, &["tree/.git"], "tree/hk");
+        assert!(look(&sample, &["tree/.git"]).said.contains(&"tree/tools/clean".into()));
+    }
+
+    #[test]
+    fn a_working_tree_is_known_that_lies_apart_from_its_repository() {
+        let sample = Sample::new();
+        fs::create_dir(sample.path("gits")).expect("made");
+        sample.git(&["init", "-q", "--separate-git-dir", "gits/sub", "sub"]);
+        sample.git_in("sub", &["config", "core.hooksPath", "hk"]);
+        sample.write("sub/hk/pre-commit", "x");
+        check(&sample, &["sub/.git"], "sub/hk");
+        sample.write("src/own/pre-commit", "x");
+        sample.git(&["config", "core.hooksPath", "own"]);
+        sample.git(&["config", "core.worktree", "../src"]);
+        check(&sample, &["sub/.git"], "src/own");
+        let whole = sample.path("src").display().to_string();
+        sample.git(&["config", "core.worktree", &whole]);
+        check(&sample, &[], "src/own");
+    }
+
+    #[test]
+    fn a_repository_outside_of_the_project_is_named_unless_the_host_reads_it() {
+        let sample = Sample::new();
+        sample.write("sub/.git", "gitdir: ../.git/modules/sub\n");
+        sample.write("absent/.git", "gitdir: ../not/there\n");
+        sample.write("tree/.git", "gitdir: /elsewhere/main/.git/worktrees/tree\n");
+        sample.write("apart/.git", "gitdir: ../../beside\n");
+        let unread: Vec<String> =
+            look(&sample, &["absent/.git", "apart/.git", "sub/.git", "tree/.git"]).unread.iter().map(BytesPath::to_text).collect();
+        assert_eq!(unread, ["../../beside/config", "/elsewhere/main/.git/config"]);
+        let linked = Linked::new();
+        let place = linked.sample.path("").display().to_string();
+        let project = Folder::open(&linked.sample.path("")).expect("opens");
+        let found = obeyed(&project, [].iter(), place.trim_end_matches('/').as_bytes());
+        assert_eq!(found, Obeyed::default());
+        // So it does with those of its submodules.
+        let module = linked.main.join(".git/worktrees/project/modules/sub");
+        for folder in ["objects", "refs"] {
+            fs::create_dir_all(module.join(folder)).expect("made");
+        }
+        fs::write(module.join("HEAD"), "ref: refs/heads/main\n").expect("written");
+        fs::write(module.join("config"), "[core]\nhooksPath = hk\n").expect("written");
+        let real = Folder::open(&linked.main.join(".git")).expect("opens");
+        let found = obeyed_in_worktree(&project, &real, b"project", place.trim_end_matches('/').as_bytes());
+        assert_eq!(found.said, ["sub/hk".into()]);
+    }
+}
