@@ -57,7 +57,9 @@ pub(super) fn names(command: &Command, ground: &Ground, only_reads: bool) -> BTr
         }
     }
     // What a patch says that it changes.
-    shell::patched(command).into_iter().for_each(|path| look(path, Kept::All, &mut names));
+    for path in shell::patched(command) {
+        look(path, Kept::All, &mut names);
+    }
     let name = command.name().unwrap_or_default();
     // Of a folder full of secrets the names alone say something.
     if LISTS.contains(&name) {
