@@ -44,7 +44,7 @@ pub fn person(home: Option<&Path>, config: Option<&Path>, machine: Option<&Path>
     person.has_more |= person.filters.len() > MOST_FILTERS;
     person.filters.truncate(MOST_FILTERS);
     let rules = excludes.map_or_else(|| config.map(|config| config.join("git/ignore")), |said| at(home, said));
-    person.ignored = rules.and_then(|path| read(&path)).map(lines).unwrap_or_default();
+    person.ignored = rules.and_then(|path| read(&path)).map(|rules| lines(&rules)).unwrap_or_default();
     let or_nobody = |said: Option<String>, nobody: &str| said.unwrap_or_else(|| nobody.to_owned());
     person.identity = Some(Identity { name: or_nobody(name, NOBODY.0), email: or_nobody(email, NOBODY.1) });
     person
@@ -60,7 +60,7 @@ fn at(home: Option<&Path>, said: Vec<u8>) -> Option<PathBuf> {
 }
 
 /// Returns as many lines as a keeper is told of, without those that no text can hold.
-fn lines(rules: Vec<u8>) -> String {
+fn lines(rules: &[u8]) -> String {
     let lines = rules.split_inclusive(|byte| *byte == b'\n').filter_map(|line| std::str::from_utf8(line).ok());
     let mut n_bytes = 0;
     let room = |line: &&str| {
