@@ -19,6 +19,7 @@ use podbay::wire::keep::GitAnswer;
 use podbay::wire::keep::GitOrder;
 use podbay::wire::keep::GitSource;
 use podbay::wire::keep::Identity;
+use podbay::wire::keep::Person;
 
 use super::Outcome;
 use super::table::Table;
@@ -157,7 +158,8 @@ impl Beside {
     fn prepare(&self) -> GitOrder {
         let identity = Some(Identity { name: "Bench".to_owned(), email: "bench@localhost".to_owned() });
         let (id, sources) = ("bench".to_owned(), vec![self.source.clone()]);
-        GitOrder::Prepare { id, sources, hidden: Vec::new(), identity, review: None, place: BytesPath::default() }
+        let person = Person { identity, ..Person::default() };
+        GitOrder::Prepare { id, sources, hidden: Vec::new(), person, review: None, place: BytesPath::default() }
     }
 
     fn settle(&self) -> GitOrder {
