@@ -58,11 +58,9 @@ impl Catalogue {
             if let Action::Box(Call::Bash(bash)) = &mut understood.action {
                 bash.command = bash.command.trim().to_owned();
             }
-            let action = match &understood.action {
-                Action::Box(call) => serde_json::to_value(call).map(|value| with_plain_paths(value).to_string()),
-                Action::Host(_) => Ok(format!("{:?}", understood.action)),
-            };
-            return format!("{} {}", understood.name, action.unwrap_or_default());
+            let fields = if let Action::Box(call) = &understood.action { serde_json::to_value(call).ok() } else { None };
+            let action = fields.map_or_else(|| format!("{:?}", understood.action), |fields| with_plain_paths(fields).to_string());
+            return format!("{} {action}", understood.name);
         }
         let name = self.find(name).map_or(name, |tool| tool.name);
         format!("{name} {}", sorted(arguments))
@@ -108,8 +106,8 @@ fn plain_paths(value: Value) -> Value {
     }
 }
 
-/// Returns a path without its empty and `.` components, and from the project on: the kernel goes the same way. `..` stays, since links decide where it leads, and so
-/// does a last `/`, with which only a folder is meant.
+/// Returns a path without its empty and `.` components, and from the project on: the kernel goes the same way. `..` stays, since links decide
+/// where it leads, and so does a last `/`, with which only a folder is meant.
 fn plain_path(path: &str) -> String {
     let root = if path.starts_with('/') { "/" } else { "" };
     let end = if path.ends_with('/') || path.ends_with("/.") { "/" } else { "" };
