@@ -1,11 +1,13 @@
 //! Server-sent events, decoded as they come and never kept beyond a bound.
 //!
 //! The format is that of the HTML standard, section 9.2.6. Existing decoders have no bounds; a server that sends one endless line must
-//! cost an error, not the memory. Two choices beyond the standard:
+//! cost an error, not the memory. Three choices beyond the standard:
 //!
 //! - At the end of the stream an event whose lines are complete is delivered even if the blank line after it is missing, because some
 //!   servers hang up right after `data: [DONE]`. A line that itself is not complete is dropped: it would be half a JSON text.
 //! - A line `error: {...}` counts as an event named `error`; older llama-servers write it so.
+//! - A line of data that begins an object behind one that ended an object is an event of its own: some gateways drop the blank lines. No JSON
+//!   text has a line that ends in `}` and one that begins with `{` below it, so nothing that a server meant as one event comes apart.
 
 use thiserror::Error;
 
@@ -37,6 +39,8 @@ pub struct TooLarge {
 pub struct Decoder {
     line: Vec<u8>,
     name: String,
+    /// The name before that one, where it came behind data: it is that of this data if other data follows without a blank line.
+    name_before: Option<String>,
     data: String,
     has_data: bool,
     n_bytes: u64,
@@ -61,6 +65,7 @@ impl Decoder {
         Self {
             line: Vec::new(),
             name: String::new(),
+            name_before: None,
             data: String::new(),
             has_data: false,
             n_bytes: 0,
@@ -124,7 +129,7 @@ impl Decoder {
         } else {
             let colon = text.iter().position(|&byte| byte == b':');
             let (field, value) = colon.map_or((text, &b""[..]), |colon| (&text[..colon], &text[colon + 1..]));
-            self.field(field, value.strip_prefix(b" ").unwrap_or(value))?;
+            self.field(field, value.strip_prefix(b" ").unwrap_or(value), events)?;
         }
         // Keep the room for the next line, unless this one was unusually long.
         line.clear();
@@ -133,12 +138,16 @@ impl Decoder {
         Ok(())
     }
 
-    fn field(&mut self, field: &[u8], value: &[u8]) -> Result<(), TooLarge> {
+    fn field(&mut self, field: &[u8], value: &[u8], events: &mut Vec<Event>) -> Result<(), TooLarge> {
         match field {
-            b"data" => self.add_data(value)?,
-            b"event" => self.name = String::from_utf8_lossy(value).into_owned(),
+            b"data" => {
+                self.part(value, events);
+                self.add_data(value)?;
+            }
+            b"event" => self.rename(String::from_utf8_lossy(value).into_owned()),
             b"error" => {
-                "error".clone_into(&mut self.name);
+                self.rename("error".to_owned());
+                self.part(value, events);
                 self.add_data(value)?;
             }
             b"" => self.n_comments += 1,
@@ -146,6 +155,24 @@ impl Decoder {
             _ => {}
         }
         Ok(())
+    }
+
+    fn rename(&mut self, name: String) {
+        let before = std::mem::replace(&mut self.name, name);
+        if self.has_data {
+            self.name_before.get_or_insert(before);
+        }
+    }
+
+    /// Ends the event under way where other data follows that cannot be a part of it.
+    fn part(&mut self, next: &[u8], events: &mut Vec<Event>) {
+        let next = next.trim_ascii_start();
+        if !self.data.trim_ascii_end().ends_with('}') || !(next.starts_with(b"{") || next.starts_with(b"[DONE]")) {
+            return;
+        }
+        let renamed = self.name_before.take().map(|before| std::mem::replace(&mut self.name, before));
+        events.extend(self.take_event());
+        self.name = renamed.unwrap_or_default();
     }
 
     fn add_data(&mut self, value: &[u8]) -> Result<(), TooLarge> {
@@ -160,6 +187,7 @@ impl Decoder {
     }
 
     fn take_event(&mut self) -> Option<Event> {
+        self.name_before = None;
         let event = Event { name: std::mem::take(&mut self.name), data: std::mem::take(&mut self.data) };
         std::mem::take(&mut self.has_data).then_some(event)
     }
@@ -190,6 +218,19 @@ mod tests {
         for at in 0..stream.len() {
             assert_eq!(decode([&stream[..at], &stream[at..]]), expected, "cut at {at}");
         }
+    }
+
+    #[test]
+    fn objects_without_a_blank_line_between_them_are_events() {
+        check(b"data: {\"a\":1}\ndata: {\"b\":2} \r\ndata:  [DONE]\n", &[("", "{\"a\":1}"), ("", "{\"b\":2} "), ("", " [DONE]")]);
+        check(
+            b"event: x\ndata: {}\nevent: error\ndata: {\"error\":1}\ndata: {}\n\n",
+            &[("x", "{}"), ("error", "{\"error\":1}"), ("", "{}")],
+        );
+        check(b"data: {}\nerror: {\"code\":500}\n\n", &[("", "{}"), ("error", "{\"code\":500}")]);
+        check(b"data: {}\nevent: x\n\ndata: {}\n\n", &[("x", "{}"), ("", "{}")]);
+        // Lines of one text.
+        check(b"data: {\"a\": [{},\ndata: {}\ndata: ]}\n\n", &[("", "{\"a\": [{},\n{}\n]}")]);
     }
 
     #[test]
