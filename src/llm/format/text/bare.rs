@@ -12,6 +12,7 @@ use super::family::Found;
 use super::fence;
 use super::fence::Certainty;
 use super::markers;
+use super::pairs;
 use super::pythonic;
 use super::tagged;
 use super::tools::Tools;
@@ -102,6 +103,8 @@ pub(super) fn read(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<Cer
             if next == Some(b'(') {
                 pythonic::call(c, tools, found)?;
                 end_of_line(c)?;
+            } else if untagged(c, tools, found)? {
+                return Ok(Certainty::Certain);
             } else {
                 markers::name_line(c, tools, found)?;
                 if header_follows(c, tools)? {
@@ -126,6 +129,26 @@ fn addressed(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<Certainty
         Follows::Call => Ok(Certainty::Certain),
         _ => Err(Stop::No),
     }
+}
+
+/// Reads GLM's name and pairs up to the end of the call, whose beginning the model forgot or its server dropped; returns whether they are here.
+fn untagged(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<bool> {
+    const CLOSERS: [&str; 1] = ["</tool_call>"];
+    let begin = c.at();
+    let word = c.run(tagged::is_name)?;
+    c.spaces();
+    let at = c.at();
+    if c.peek_or_end()? != Some(b'<') || !c.take("<arg_key>")? {
+        c.go(begin);
+        return Ok(false);
+    }
+    c.go(at);
+    let name = family::name(word, tools, found)?;
+    pairs::pairs(c, &name, &CLOSERS, tools, found)?;
+    if c.close_any(&CLOSERS)? {
+        found.end = c.at();
+    }
+    Ok(true)
 }
 
 /// Returns whether Functionary's next header follows.

@@ -190,6 +190,13 @@ pub(super) const FORMATS: &[Format] = &[
         cut: "<tool_call>bash\n<arg_key>command</arg_key>\n<arg_value>ls",
     },
     Format {
+        name: "glm 4.5 and later, without the beginning of its calls",
+        one: "bash\n<arg_key>command</arg_key>\n<arg_value>ls -l</arg_value>\n</tool_call>",
+        two: "bash\n<arg_key>command</arg_key>\n<arg_value>ls -l</arg_value>\n</tool_call>\nread_file<arg_key>path</arg_key><arg_value>a b.txt</arg_value><arg_key>limit</arg_key><arg_value>5</arg_value></tool_call>",
+        odd: "bash\n<arg_key>command</arg_key>\n<arg_value>\ngrep \"it's\" *.rs\n</arg_value>\n</tool_call>",
+        cut: "bash\n<arg_key>command</arg_key>\n<arg_value>ls",
+    },
+    Format {
         name: "glm 4, functionary 3.2 without its mark",
         one: "bash\n{\"command\": \"ls -l\"}",
         two: "bash\n{\"command\": \"ls -l\"}\nread_file\n{\"path\": \"a b.txt\", \"limit\": 5}<|observation|>",
