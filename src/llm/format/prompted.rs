@@ -74,7 +74,7 @@ fn unreadable(name: Option<&str>) -> String {
     let of = name.map_or_else(String::new, |name| format!(" of {name}"));
     format!(
         "Your call{of} could not be read and was not carried out. Write it again as plain JSON: single braces, names and texts in double \
-         quotes, no comments, nothing beside the object."
+         quotes, no comments, nothing beside the object. Only your tools can be called; code by itself runs nowhere."
     )
 }
 

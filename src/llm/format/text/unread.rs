@@ -19,6 +19,9 @@ const MAX: usize = 2048;
 /// What the object of a call holds, by any of its keys.
 const KEYS: [&str; 4] = ["name", "tool", "function", "tool_name"];
 
+/// Llama's mark of calls, and of code.
+const PYTHON: &str = "<|python_tag|>";
+
 /// The beginning of such a block.
 #[derive(Debug)]
 pub(super) struct Unread {
@@ -28,13 +31,15 @@ pub(super) struct Unread {
     /// Where what is between the tags begins.
     behind: usize,
     closers: &'static [&'static str],
+    /// Llama's mark of code for its interpreter, which is no tool of ours, begins it. Who speaks of the mark does so within a line.
+    is_code: bool,
     /// What was read as calls since.
     since: Vec<String>,
 }
 
 impl Unread {
-    /// Begins with what there is from the opener on, which ends at `behind`.
-    pub(super) fn new(text: &str, behind: usize, opener: Opener) -> Self {
+    /// Begins with what there is from the opener on, which ends at `behind`. `begins_line`: nothing stands before it in its line.
+    pub(super) fn new(text: &str, behind: usize, opener: Opener, begins_line: bool) -> Self {
         let closers = match opener {
             Opener::Calls(closers) => closers,
             Opener::Attributed => &["</tool_call>"],
@@ -47,7 +52,8 @@ impl Unread {
             Opener::Mistral => &["[/TOOL_CALLS]"],
             _ => &[],
         };
-        let mut unread = Self { head: String::new(), len: 0, behind, closers, since: Vec::new() };
+        let mut unread =
+            Self { head: String::new(), len: 0, behind, closers, is_code: begins_line && text.starts_with(PYTHON), since: Vec::new() };
         unread.add(text);
         unread
     }
@@ -80,6 +86,10 @@ impl Unread {
         let end = self.closers.iter().filter_map(|closer| Some((inner.find(closer)?, closer.len()))).min();
         let (body, after) = end.map_or((inner, ""), |(at, len)| (&inner[..at], &inner[at + len..]));
         let after = after.trim_start_matches([' ', '\t']);
+        if self.is_code && self.since.is_empty() && !body.trim().is_empty() && !begins_call(body, tools) {
+            let text = self.head[..self.behind + body.len()].to_owned();
+            return Some(Incomplete { part: Part::Unreadable, name: None, text });
+        }
         if after.starts_with([',', '.', ';', ':', '!', '?', '"', '\'', ')']) || is_pattern(body) {
             return None;
         }
@@ -198,6 +208,19 @@ mod tests {
     /// A closing token at the very end says nothing.
     fn said(text: &str) -> String {
         text.trim_end().trim_end_matches("</tool_call>").trim_end().to_owned()
+    }
+
+    #[test]
+    fn code_for_an_interpreter_is_a_call_that_nobody_can_read() {
+        for text in ["<|python_tag|>import os\nos.system(\"bash\")", "I look.\n<|python_tag|>print('...')<|eom_id|>", "<|python_tag|>ls -l"]
+        {
+            let found = parse(text, &tools(), None);
+            let incomplete = found.incomplete.expect("something is missing");
+            assert_eq!((incomplete.part, incomplete.name, found.calls.len()), (Part::Unreadable, None, 0), "{text}");
+        }
+        for text in ["The token <|python_tag|> begins code.", "> <|python_tag|>import os", "```\n<|python_tag|>import os\n```"] {
+            assert_eq!(parse(text, &tools(), None).incomplete, None, "{text}");
+        }
     }
 
     #[test]

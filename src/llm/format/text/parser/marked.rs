@@ -253,7 +253,7 @@ impl Parser {
     pub(super) fn could_not_read(&mut self, text: &str, behind: usize, opener: Opener) {
         let is_example = self.state != State::Text || self.before.quoted().is_some() || self.before.introduces_example();
         if self.unread.len() < MAX_UNREAD && !is_example {
-            self.unread.push(Unread::new(text, behind, opener));
+            self.unread.push(Unread::new(text, behind, opener, self.line.is_blank()));
         }
     }
 
