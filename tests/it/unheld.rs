@@ -74,6 +74,8 @@ async fn calls_of_other_forms_are_carried_out_where_no_schema_held() {
         "[TOOL_CALLS][{\"name\": \"bash\", \"arguments\": {\"command\": \"touch planted\"}}]",
         "<|channel|>commentary to=functions.bash <|constrain|>json<|message|>{\"command\":\"touch planted\"}<|call|>",
         "<tool_call>bash\n<arg_key>command</arg_key>\n<arg_value>touch planted</arg_value>\n</tool_call>",
+        "bash\n<arg_key>command</arg_key>\n<arg_value>touch planted</arg_value>\n</tool_call>",
+        "{\"answer\": \"I plant it.\"}\n{\"tool\": \"bash\", \"arguments\": {\"command\": \"touch planted\"}}",
         "[bash(command=\"touch planted\")]",
         "<|tool_calls_section_begin|><|tool_call_begin|>functions.bash:0<|tool_call_argument_begin|>{\"command\": \"touch planted\"}<|tool_call_end|><|tool_calls_section_end|>",
         "<|python_tag|>{\"name\": \"bash\", \"parameters\": {\"command\": \"touch planted\"}}",
@@ -92,6 +94,23 @@ async fn calls_of_other_forms_are_carried_out_where_no_schema_held() {
         );
         assert!(desk.guest.path("planted").exists(), "{call}");
         desk.model.assert_append_only();
+    }
+}
+
+#[tokio::test]
+async fn what_stands_behind_an_answer_is_not_dropped() {
+    let desk = desk(ScriptedModel::new().says("{\"answer\": \"One.\"}\n{\"answer\": \"Two.\"}\nAnd three of them.")).await;
+    assert_eq!(desk.work("count").await.response, "One.\n\nTwo.\n\nAnd three of them.");
+}
+
+#[tokio::test]
+async fn code_for_an_interpreter_that_is_not_there_is_asked_for_as_a_call() {
+    for mode in [ToolModeChoice::Native, ToolModeChoice::Constrained, ToolModeChoice::Text] {
+        let model = ScriptedModel::new().says("<|python_tag|>import os\nprint(os.listdir())").says("{\"answer\": \"Nothing there.\"}");
+        let desk = desk_of(mode, model).await;
+        let outcome = desk.work("list").await;
+        assert!(outcome.response.contains("Nothing there."), "{mode:?} {outcome:?}");
+        assert!(desk.told(1).contains("Only your tools can be called"), "{mode:?} {}", desk.told(1));
     }
 }
 

@@ -115,8 +115,14 @@ pub(in crate::llm) fn wrap(name: &str, schema: &Value) -> String {
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::llm) enum Parsed {
     Answer(String),
-    /// A tool's name and its arguments, byte for byte.
-    Call(String, String),
+    Call {
+        /// What it says in answers before the call; empty for almost all.
+        said: String,
+        /// The tool.
+        name: String,
+        /// Byte for byte.
+        arguments: String,
+    },
     /// Meant as a call or an answer, but not one; the text tells the model so.
     Faulty(String),
 }
@@ -125,7 +131,7 @@ pub(in crate::llm) enum Parsed {
 pub(in crate::llm) fn parse(text: &str) -> Parsed {
     let trimmed = text.trim();
     let undressed = trimmed.trim_start_matches("```json").trim_start_matches('`').trim_start();
-    if is_ours(undressed) && !matches!(serde_json::Deserializer::from_str(undressed).into_iter::<&RawValue>().next(), Some(Ok(_))) {
+    if is_half(undressed) {
         // What lies inside of it is a part of it, whatever it looks like.
         return Parsed::Faulty(
             "Your reply was cut off or is not valid JSON. Reply with one JSON object: {\"tool\": \"NAME\", \"arguments\": {...}} or {\"answer\": \"text\"}.".to_owned(),
@@ -138,13 +144,44 @@ pub(in crate::llm) fn parse(text: &str) -> Parsed {
             let (before, behind) = (&trimmed[..at], &trimmed[at + values.byte_offset()..]);
             // Words around it prove that no schema held, so they may as well quote.
             let (before, behind) = (without_tag_behind(before), without_tags_before(behind));
-            let is_talk = matches!(parsed, Parsed::Call(..)) && (super::text::only_shows(before) || has_words(behind));
-            return if is_talk { Parsed::Answer(trimmed.to_owned()) } else { parsed };
+            return match parsed {
+                Parsed::Call { .. } if super::text::only_shows(before) || has_words(behind) => Parsed::Answer(trimmed.to_owned()),
+                Parsed::Answer(answer) => followed(answer, behind),
+                parsed => parsed,
+            };
         }
         // A whole object that is something else: JSON within prose. What lies inside of it is not looked at.
         return Parsed::Answer(text.trim().to_owned());
     }
     Parsed::Answer(trimmed.to_owned())
+}
+
+/// Returns what an answer comes to by what stands behind it: no schema held that, so a further answer, a call, or words count as well.
+fn followed(first: String, mut behind: &str) -> Parsed {
+    let (mut said, mut last) = (first.clone(), first);
+    for _ in 0..MAX_TRIES {
+        behind = without_tags_before(behind.trim_start_matches(is_dress));
+        let mut values = serde_json::Deserializer::from_str(behind).into_iter::<&RawValue>();
+        let Some(Ok(object)) = behind.starts_with('{').then(|| values.next()).flatten() else { break };
+        match understand(object.get()) {
+            // One that is repeated says nothing new.
+            Some(Parsed::Answer(more)) => {
+                if more != last {
+                    said = format!("{}\n\n{}", said.trim_end(), more.trim_start());
+                    last = more;
+                }
+                behind = &behind[values.byte_offset()..];
+            }
+            Some(Parsed::Call { name, arguments, .. }) if !has_words(without_tags_before(&behind[values.byte_offset()..])) => {
+                return Parsed::Call { said, name, arguments };
+            }
+            _ => break,
+        }
+    }
+    let behind = behind.trim_start_matches(is_dress).trim_end();
+    let rest =
+        if is_half(behind) { begun_answer(behind) } else { (behind.starts_with('{') || has_words(behind)).then(|| behind.to_owned()) };
+    Parsed::Answer(rest.map_or_else(|| said.clone(), |rest| format!("{}\n\n{rest}", said.trim_end())))
 }
 
 /// Returns whether an answer is one object of ours, or the beginning of one where it `is_cut`, so that a schema may have held it to that.
@@ -153,7 +190,7 @@ pub(in crate::llm) fn is_held(text: &str, is_cut: bool) -> bool {
     match parse(trimmed) {
         Parsed::Faulty(_) => true,
         Parsed::Answer(answer) => trimmed.is_empty() || answer != trimmed || is_cut && begun_answer(trimmed).is_some(),
-        Parsed::Call(..) => serde_json::from_str::<&RawValue>(trimmed).is_ok(),
+        Parsed::Call { .. } => serde_json::from_str::<&RawValue>(trimmed).is_ok(),
     }
 }
 
@@ -161,6 +198,11 @@ pub(in crate::llm) fn is_held(text: &str, is_cut: bool) -> bool {
 fn is_ours(object: &str) -> bool {
     let Some(rest) = object.strip_prefix('{').map(str::trim_start) else { return false };
     ["\"answer\"", "\"tool\""].iter().any(|key| rest.starts_with(key) || key.starts_with(rest))
+}
+
+/// Returns whether a text begins with an object of ours that has no end, or none that JSON has.
+fn is_half(text: &str) -> bool {
+    is_ours(text) && !matches!(serde_json::Deserializer::from_str(text).into_iter::<&RawValue>().next(), Some(Ok(_)))
 }
 
 /// Returns the words in the beginning of an answer that was cut, wherever its object begins; `None` where there are none.
@@ -178,8 +220,13 @@ pub(in crate::llm) fn begun_answer(text: &str) -> Option<String> {
 
 /// Returns whether a sentence stands behind an object: words with a blank between them, and no further object before.
 fn has_words(behind: &str) -> bool {
-    let line = behind.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '`' | '}' | ']' | ',' | ';' | '"' | '.'));
+    let line = behind.trim_start_matches(is_dress);
     line.starts_with(char::is_alphabetic) && line.contains(' ')
+}
+
+/// Returns whether a character behind an object is no word: a part of a fence, or one that closes too much.
+fn is_dress(c: char) -> bool {
+    c.is_whitespace() || matches!(c, '`' | '}' | ']' | ',' | ';' | '"' | '.')
 }
 
 /// Returns words without the tag that ends them, which is that of the call behind them: `<tool_call>`.
@@ -213,12 +260,16 @@ fn understand(object: &str) -> Option<Parsed> {
     let name = ["tool", "name"].iter().find_map(|key| fields.get(*key))?;
     let arguments = ["arguments", "parameters", "params", "args"].iter().find_map(|key| raw.get(*key));
     match (name.as_str(), arguments) {
-        (Some(name), Some(arguments)) => Some(Parsed::Call(name.to_owned(), arguments.get().to_owned())),
-        (Some(name), None) if fields.contains_key("tool") => Some(Parsed::Call(name.to_owned(), "{}".to_owned())),
+        (Some(name), Some(arguments)) => Some(call(name, arguments.get())),
+        (Some(name), None) if fields.contains_key("tool") => Some(call(name, "{}")),
         (None, _) if fields.contains_key("tool") => Some(Parsed::Faulty("\"tool\" must be the name of a tool, as a string.".to_owned())),
         // `{"name": "x"}` alone is ordinary JSON.
         _ => None,
     }
+}
+
+fn call(name: &str, arguments: &str) -> Parsed {
+    Parsed::Call { said: String::new(), name: name.to_owned(), arguments: arguments.to_owned() }
 }
 
 /// Returns an assistant's message as the model would have written it.
@@ -282,7 +333,7 @@ mod tests {
 
     #[test]
     fn replies_are_understood_in_many_dresses() {
-        let call = |arguments: &str| Parsed::Call("bash".to_owned(), arguments.to_owned());
+        let call = |arguments: &str| super::call("bash", arguments);
         assert_eq!(parse(r#"{"tool": "bash", "arguments": { "command":"ls" }}"#), call(r#"{ "command":"ls" }"#));
         assert_eq!(parse("Sure!\n```json\n{\"name\": \"bash\", \"parameters\": {}}\n```"), call("{}"));
         assert_eq!(parse(r#"{"tool": "bash"}"#), call("{}"));
@@ -314,6 +365,24 @@ mod tests {
         assert_eq!(parse(""), answer(""));
         assert!(matches!(parse(r#"{"tool": "bash", "arguments": {"comm"#), Parsed::Faulty(_)));
         assert!(matches!(parse(r#"{"tool": 5}"#), Parsed::Faulty(_)));
+    }
+
+    #[test]
+    fn what_stands_behind_an_answer_counts() {
+        let answer = |text: &str| Parsed::Answer(text.to_owned());
+        assert_eq!(parse("{\"answer\":\"hi\"}\n{\"answer\":\"ho\"}"), answer("hi\n\nho"));
+        assert_eq!(parse("```json\n{\"answer\":\"hi\"}\n```\n```\n{\"answer\":\"hi\"}\n```"), answer("hi"), "the same again");
+        assert_eq!(parse("{\"answer\":\"hi\"}</s><|im_end|>"), answer("hi"));
+        assert_eq!(parse("{\"answer\":\"hi\"}}\n```\nThere is more to say."), answer("hi\n\nThere is more to say."));
+        assert_eq!(
+            parse("{\"answer\":\"I look.\"}\n{\"tool\":\"bash\",\"arguments\":{\"command\":\"ls\"}}"),
+            Parsed::Call { said: "I look.".into(), name: "bash".into(), arguments: "{\"command\":\"ls\"}".into() }
+        );
+        let talk = "{\"tool\":\"bash\",\"arguments\":{}} is what it wrote.";
+        assert_eq!(parse(&format!("{{\"answer\":\"hi\"}}\n{talk}")), answer(&format!("hi\n\n{talk}")), "a call within words is none");
+        assert_eq!(parse("{\"answer\":\"hi\"}\n{\"answer\":\"and the re"), answer("hi\n\nand the re"), "cut");
+        // A call comes first: what the model says of its result it cannot know.
+        assert_eq!(parse("{\"tool\":\"bash\",\"arguments\":{}}\n{\"answer\":\"done\"}"), call("bash", "{}"));
     }
 
     #[test]

@@ -134,7 +134,7 @@ impl Assembler {
             let is_half = match &parsed {
                 Parsed::Answer(text) => self.is_cut() && text == self.text.trim(),
                 Parsed::Faulty(_) => true,
-                Parsed::Call(..) => false,
+                Parsed::Call { .. } => false,
             };
             if let Some(begun) = is_half.then(|| constrained::begun_answer(&self.text)).flatten() {
                 // One that only ran out of tokens is an answer, as far as it goes, and any half of one says more than none. Its raw half would
@@ -153,19 +153,19 @@ impl Assembler {
             }
             match parsed {
                 Parsed::Answer(text) => {
-                    if !self.shown_text && !text.is_empty() {
-                        on(Update::Text(text.clone()));
-                    }
+                    self.show_rest(&text, on);
                     reply.half = self.half_in_prose(&text).filter(|_| with_calls);
                     reply.text = text;
                 }
-                Parsed::Call(name, arguments) if with_calls => {
+                Parsed::Call { said, name, arguments } if with_calls => {
+                    self.show_rest(&said, on);
+                    reply.text = said;
                     // What stands within words was held to no schema, and may be quoted.
                     reply.source = (!constrained::is_held(&self.text, false)).then(|| self.text.clone());
                     self.calls.take(Piece { index: Some(0), id: None, name: Some(name), arguments: arguments.into() });
                     (reply.calls, reply.fault) = self.calls.finish(is_taken);
                 }
-                Parsed::Call(..) => reply.fault = Some("No more tools can be used. Reply with {\"answer\": \"your text\"}.".to_owned()),
+                Parsed::Call { .. } => reply.fault = Some("No more tools can be used. Reply with {\"answer\": \"your text\"}.".to_owned()),
                 Parsed::Faulty(problem) => {
                     reply.half = half_of_object(&self.text, self.finish);
                     reply.fault = Some(half_object(&self.text, self.finish, problem));
@@ -226,6 +226,14 @@ impl Assembler {
         Ok(reply)
     }
 
+    /// Shows what was not shown of the words in an object while they came.
+    fn show_rest(&self, text: &str, on: &mut (dyn FnMut(Update) + Send)) {
+        let rest = if self.shown_text { text.strip_prefix(begun_answer(&self.text).as_str()) } else { Some(text) };
+        if let Some(rest) = rest.filter(|rest| !rest.is_empty()) {
+            on(Update::Text(rest.to_owned()));
+        }
+    }
+
     /// Returns what an answer holds that is nothing but a call without a mark, of a model whose calls its server understood before.
     fn unmarked(&self, reply: &Reply) -> Option<text::Parsed> {
         let is_object = self.is_understood && reply.text.trim_start().starts_with(['{', '[']);
@@ -239,7 +247,7 @@ impl Assembler {
             Reading::Native { .. } | Reading::Schema => std::mem::take(&mut self.text),
             Reading::Json { .. } | Reading::Held => match constrained::parse(&self.text) {
                 Parsed::Answer(text) => text,
-                Parsed::Call(..) | Parsed::Faulty(_) => begun_answer(&self.text),
+                Parsed::Call { .. } | Parsed::Faulty(_) => begun_answer(&self.text),
             },
             Reading::Text { .. } => {
                 let parsed = std::mem::take(&mut self.parsed).ended(None);

@@ -61,7 +61,7 @@ impl Assembler {
             return true;
         }
         // Of a tool that does not exist no text tells; its result says so.
-        let is_unknown = || matches!(constrained::parse(&self.text), Parsed::Call(name, _) if !self.tools.has(&name));
+        let is_unknown = || matches!(constrained::parse(&self.text), Parsed::Call { name, .. } if !self.tools.has(&name));
         if !is_held && !is_unknown() {
             return false;
         }
