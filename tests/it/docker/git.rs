@@ -230,48 +230,6 @@ fn what_the_person_did_meanwhile_stays_and_what_cannot_join_it_is_kept() {
     env.assert_no_container();
 }
 
-/// What a hostile command does to have a program of its own run by the person's git, in a box or, as a control, in the project itself.
-const ATTACK: &str = r#"
-evil=$1; chmod +x "$evil"; cat .env
-for git in .git .git/modules/sub sub/.git nested/.git; do
-  mkdir -p $git/hooks $git/info
-  for hook in pre-commit post-commit post-checkout post-index-change reference-transaction pre-auto-gc prepare-commit-msg post-merge; do
-    cp "$evil" $git/hooks/$hook
-  done
-  git config -f $git/config core.fsmonitor "$evil"
-  git config -f $git/config core.hooksPath "$(dirname "$evil")/hooks"
-  git config -f $git/config core.pager "$evil"
-  git config -f $git/config diff.external "$evil"
-  git config -f $git/config filter.x.clean "$evil"
-  git config -f $git/config filter.x.smudge "$evil"
-  git config -f $git/config alias.st "!$evil"
-  echo '* filter=x' > $git/info/attributes
-done
-mkdir -p hooks && cp "$evil" hooks/pre-commit; cp "$evil" tools/hooks/pre-commit
-rm -f sub/.git && git init -q sub && git -C sub config core.fsmonitor "$evil"
-git init -q nested && git -C nested config core.fsmonitor "$evil"
-git init -q --bare bare && git -C bare config core.fsmonitor "$evil"
-mv .git .git.away && mkdir .git && cp -r .git.away/. .git
-git update-index --index-info < /dev/null
-git symbolic-ref refs/heads/lead refs/heads/main; ln -s ../../../../../../../etc/passwd .git/refs/heads/link
-printf 'x' > .git/refs/heads/odd; echo 'ref: refs/heads/../../../x' > .git/refs/heads/out
-echo '* filter=x diff=x merge=x' > .gitattributes; git add .gitattributes; git commit -q --no-verify -m evil
-true
-"#;
-
-/// What a person does with git all day.
-const EVERYDAY: [&[&str]; 9] = [
-    &["status"],
-    &["diff"],
-    &["add", "own.txt"],
-    &["commit", "-q", "-m", "own"],
-    &["log", "--oneline"],
-    &["checkout", "-q", "-b", "own"],
-    &["stash", "list"],
-    &["submodule", "status"],
-    &["fsck"],
-];
-
 /// A project with a submodule, hooks in its tree and a secret that git tracks.
 pub(super) fn full_repository() -> Option<TestBox> {
     let env = repository()?;
@@ -289,55 +247,6 @@ pub(super) fn full_repository() -> Option<TestBox> {
     git(&env, &["commit", "-q", "-m", "all"]);
     git(&env, &["config", "core.hooksPath", "tools/hooks"]);
     Some(env)
-}
-
-#[test]
-fn g_01_after_an_attack_from_a_session_the_persons_git_runs_nothing_of_it() {
-    let Some(env) = full_repository() else { return };
-    env.write("attack.sh", ATTACK);
-    env.write("evil", "#!/bin/sh\ntouch \"$(dirname \"$0\")/PWN\"; cat\n");
-    let control = full_repository().expect("the first one was made");
-    let real = fingerprint(&env.path(".git"));
-    let (result, told) = session(
-        &env,
-        &[
-            "git status --porcelain; git -C sub status --porcelain; git commit -a -m none",
-            "echo good > good.txt && git add good.txt && git commit -q -m good",
-            "sh attack.sh /workspace/evil; rm -f PWN",
-        ],
-    );
-    assert!(!told.contains("SECRET") && told.contains("nothing added to commit"), "a masked file is not changed for git: {told}");
-    // Git never runs from what the session left, and what it made is out of the project.
-    let aside = result["git"]["moved_aside"].to_string();
-    for path in ["bare", "nested/.git"] {
-        assert!(aside.contains(&format!("{path} is now ")), "{aside}");
-    }
-    let _ = std::fs::remove_file(env.path("PWN"));
-    env.write("own.txt", "mine");
-    for words in EVERYDAY {
-        let (text, _) = try_git(&env, "", words);
-        assert!(!env.path("PWN").exists(), "git {words:?}: {text}");
-        let _ = try_git(&env, "nested", words);
-        assert!(!env.path("PWN").exists(), "git {words:?} in a folder that was a repository");
-    }
-    assert!(env.path("hooked").exists(), "the person's own hook runs");
-    assert!(git(&env, &["log", "--format=%s", "main"]).contains("good\n"), "what was committed in earnest is there: {result:#}");
-    assert_eq!(git(&env, &["show", "main:.env"]), "SECRET=1\n");
-    let config = real.iter().find(|(name, _)| name.ends_with("/.git/config")).expect("a config");
-    assert_eq!(&std::fs::read(config.0).expect("read"), config.1);
-    env.assert_no_container();
-
-    // The same without a sandbox.
-    control.write("attack.sh", ATTACK);
-    control.write("evil", "#!/bin/sh\ntouch \"$(dirname \"$0\")/PWN\"; cat\n");
-    control.write("own.txt", "mine");
-    let evil = control.path("evil").display().to_string();
-    let _ = Command::new("sh").args(["attack.sh", &evil]).current_dir(control.project()).env("HOME", "/nonexistent").output().expect("sh");
-    let _ = std::fs::remove_file(control.path("PWN"));
-    for words in EVERYDAY {
-        let _ = try_git(&control, "", words);
-    }
-    assert!(control.path("PWN").exists(), "outside of a sandbox it works");
 }
 
 #[test]

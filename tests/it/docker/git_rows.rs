@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::Command;
 use std::process::Stdio;
 
@@ -60,11 +61,16 @@ const BY_SETTINGS: [Lure; 9] = [
 const EVERYDAY: [&[&str]; 6] =
     [&["status"], &["diff"], &["add", "own.txt"], &["commit", "-q", "-m", "own"], &["log", "--oneline"], &["fetch", "-q", "origin"]];
 
-/// Where a program lies that says that it was run, and does what is asked of a filter or a pager.
-const PROGRAM: &str = "#!/bin/sh\nname=$(basename \"$0\")\ntouch \"$(dirname \"$0\")/../pwn.$name\"\n\
-                       case $name in clean|smudge|textconv|pager) cat \"$@\" ;; esac\n";
+/// Returns a program that says that it was run, by its name, and does what is asked of a filter or a pager. It knows the project by where it lies on
+/// the machine, so that in a sandbox it can say nothing.
+pub(super) fn program(env: &TestBox) -> String {
+    let place = env.project().display().to_string();
+    format!(
+        "#!/bin/sh\nname=$(basename \"$0\")\ntouch '{place}'/pwn.\"$name\"\ncase $name in clean|smudge|textconv|pager) cat \"$@\" ;; esac\n"
+    )
+}
 
-/// A project with a submodule, a repository below, two branches to be merged, a remote, and a program for each lure.
+/// A project with a submodule, a repository below, a worktree beside it, two branches to be merged, a remote, and a program for each lure.
 fn armed(lures: &[Lure]) -> Option<TestBox> {
     let env = full_repository()?;
     let lines = |first: &str, last: &str| format!("{first}\n{}{last}\n", "between\n".repeat(20));
@@ -93,19 +99,21 @@ fn armed(lures: &[Lure]) -> Option<TestBox> {
         let (text, is_good) = try_git(&env, folder, &["remote", "add", "origin", &remote]);
         assert!(is_good, "{text}");
     }
+    git(&env, &["worktree", "add", "-q", "-b", "tree", &env.beside("tree").display().to_string()]);
     for lure in lures {
         let path = format!("evil/{}", lure.name);
-        env.write(&path, PROGRAM);
+        env.write(&path, program(&env));
         std::fs::set_permissions(env.path(&path), PermissionsExt::from_mode(0o755)).expect("set");
     }
     env.write("attack.sh", attack(lures));
     give_all(&env.project());
+    give_all(&env.beside("tree"));
     Some(env)
 }
 
 /// Writes every setting to every place where git may look for some. The programs are named by where the person's git finds them.
 fn attack(lures: &[Lure]) -> String {
-    let mut text = "place=$1\nfor git in .git .git/modules/sub sub/.git nested/.git; do\n".to_owned();
+    let mut text = "place=$1\nfor git in .git .git/modules/sub sub/.git nested/.git .git/worktrees/tree; do\n".to_owned();
     for Lure { name, key, is_alias, .. } in lures {
         let mark = if *is_alias { "!" } else { "" };
         for file in ["config", "config.worktree"] {
@@ -139,7 +147,8 @@ fn at_terminal(env: &TestBox, folder: &str, words: &[&str]) {
     let _ = looks.join();
 }
 
-fn ran(env: &TestBox) -> Vec<String> {
+/// Returns which of the programs were run.
+pub(super) fn ran(env: &TestBox) -> Vec<String> {
     let names = std::fs::read_dir(env.project()).expect("the project").flatten();
     let mut ran: Vec<String> =
         names.filter_map(|entry| Some(entry.file_name().to_string_lossy().strip_prefix("pwn.")?.to_owned())).collect();
@@ -152,10 +161,10 @@ fn day(env: &TestBox, folder: &str, lures: &[Lure]) -> Vec<String> {
     for name in ran(env) {
         std::fs::remove_file(env.path(&format!("pwn.{name}"))).expect("removed");
     }
-    let file = format!("{folder}/a.txt");
+    let file = Path::new(folder).join("a.txt");
     for lure in lures {
         if matches!(lure.at[0], "diff" | "add" | "checkout") {
-            env.write(file.trim_start_matches('/'), format!("{}\n", lure.name));
+            std::fs::write(env.path(&file.display().to_string()), format!("{}\n", lure.name)).expect("written");
         }
         at_terminal(env, folder, lure.at);
     }
@@ -173,13 +182,13 @@ fn check_that_nothing_runs(lures: &[Lure]) {
     let (result, told) = session(&env, &[&format!("sh attack.sh {place}; git config -l; ls -la .git")]);
     assert_eq!(settings(&env), before, "{told}");
     assert!(git(&env, &["log", "--format=%s"]).starts_with("attributes\n"), "what was committed is there: {result:#}");
-    for folder in ["", "sub", "nested"] {
+    for folder in ["", "sub", "nested", "../tree"] {
         assert_eq!(day(&env, folder, lures), Vec::<String>::new(), "in {folder:?}");
         // Nothing that they were at stands in the way of what is done every day.
         for words in [&["merge", "--abort"][..], &["rebase", "--abort"], &["reset", "-q", "--hard"]] {
             let _ = try_git(&env, folder, words);
         }
-        env.write(format!("{folder}/own.txt").trim_start_matches('/'), "mine\n");
+        std::fs::write(env.path(folder).join("own.txt"), "mine\n").expect("written");
         for words in EVERYDAY {
             let (text, is_good) = try_git(&env, folder, words);
             assert!(is_good, "git {words:?} in {folder:?}: {text}");
@@ -200,7 +209,9 @@ fn check_that_nothing_runs(lures: &[Lure]) {
     shell.env("GIT_COMMITTER_NAME", "x").env("GIT_COMMITTER_EMAIL", "x@y").output().expect("sh");
     let mut names: Vec<&str> = lures.iter().map(|lure| lure.name).collect();
     names.sort_unstable();
-    assert_eq!(day(&control, "", lures), names, "outside of a sandbox they work");
+    for folder in ["", "../tree"] {
+        assert_eq!(day(&control, folder, lures), names, "outside of a sandbox they work in {folder:?}");
+    }
 }
 
 #[test]
@@ -243,7 +254,8 @@ fn g_05_a_repository_below_keeps_its_hooks_and_settings_and_one_that_is_made_is_
     shell.args(["arm.sh", &control.project().display().to_string()]).current_dir(control.project()).env("HOME", "/nonexistent");
     shell.env("GIT_CONFIG_COUNT", "1").env("GIT_CONFIG_KEY_0", "safe.directory").env("GIT_CONFIG_VALUE_0", "*").output().expect("sh");
     for folder in ["nested", "deep/made"] {
-        assert_eq!(day(&control, folder, &lures), ["fsmonitor"], "outside of a sandbox it works in {folder}");
+        // The hook bears the name that it is called by.
+        assert_eq!(day(&control, folder, &lures), ["fsmonitor", "post-index-change"], "outside of a sandbox they work in {folder}");
     }
 }
 

@@ -24,6 +24,7 @@ mod full;
 mod git;
 mod git_aside;
 mod git_below;
+mod git_hooks;
 mod git_killed;
 mod git_rows;
 mod given_up;
