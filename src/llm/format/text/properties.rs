@@ -94,6 +94,8 @@ const BITS: &[&str] = &[
     "<tool_calls>",
     "</tool_calls>",
     "<tool_sep>",
+    "<|tool_calls_section_begin|>",
+    "  \n",
     "<answer>",
     "<｜tool▁calls｜>",
     "function<｜tool▁sep｜>bash\n",
@@ -277,4 +279,10 @@ fn a_hostile_megabyte_costs_a_bounded_number_of_looks() {
     for bit in ["<tool_call>{\"a\":\"</tool_call>", "<"] {
         check("", bit, 1 << 20, 1 << 20);
     }
+    // Ends that are missing, or stand far behind.
+    for opener in ["<|tool_call|>x ", "<|python_tag|>x ", "<|python_start|>x ", "<tool_call>x "] {
+        check("<tool_call>{\"a\":\"</tool_call>", opener, 1 << 20, 1 << 20);
+        check("<tool_call>{\"a\":\"</tool_call>", opener, 1 << 17, 700);
+    }
+    check("<|tool_calls_section_begin|>", " ", 1 << 17, 16);
 }

@@ -40,7 +40,11 @@ impl Parser {
             // A list of calls may stand in the open.
             Ok(None) if text.as_bytes()[begin] == b'[' && self.line.is_blank() && !self.is_closed => self.open(text, last),
             Ok(None) => self.plain(text, c.seen()),
-            Ok(Some(Opener::Section)) if is_nothing_yet(&text[c.at()..]) && !last => Step::Wait,
+            Ok(Some(Opener::Section)) if is_nothing_yet(&text[c.at()..]) && !last => {
+                self.spent += text.len() - begin;
+                self.work += (text.len() - begin) as u64;
+                Step::Wait
+            }
             Ok(Some(Opener::Section)) if is_nothing_yet(&text[c.at()..]) && !self.out.has_calls() => self.cut_off(text, None),
             Ok(Some(Opener::Section | Opener::Noise)) => {
                 self.out.noise(&text[begin..c.at()]);
@@ -144,7 +148,7 @@ impl Parser {
         let behind = c.at();
         let quoted = self.quoted();
         let mut found = Found::default();
-        let closed = if last || self.is_bounded { end_of_block(text, behind, opener) } else { None };
+        let closed = if last || self.is_bounded { self.end_of_block(text, behind, opener) } else { None };
         if self.is_bounded && matches!(opener, Opener::Calls(_)) {
             match closed {
                 Some(bound) => c = Cursor::new(&text[..bound], behind, true),
@@ -196,7 +200,7 @@ impl Parser {
                     _ => self.cut_off(text, begun),
                 }
             }
-            _ if found.calls.is_empty() => match end_of_block(&text[..text.floor_char_boundary(c.seen())], behind, opener) {
+            _ if found.calls.is_empty() => match self.end_of_block(text, behind, opener).filter(|end| *end <= c.seen()) {
                 Some(end) if !self.is_bounded => {
                     // It went on beyond its own end: a quote is missing here too.
                     self.is_bounded = true;
@@ -210,6 +214,12 @@ impl Parser {
             },
             _ => self.certain(text, found, last),
         }
+    }
+
+    /// Returns where a block ends by its first closing token.
+    fn end_of_block(&mut self, text: &str, behind: usize, opener: Opener) -> Option<usize> {
+        let Opener::Calls(closers) = opener else { return None };
+        self.ends.first(text, behind, closers, &mut self.work)
     }
 
     /// Takes calls that are marked as such, unless they are mentioned within a sentence about them.
@@ -294,13 +304,6 @@ fn ends_thought(c: &mut Cursor, before: &Before) -> Read<bool> {
             other => return Ok(other.is_some_and(Opener::begins_call)),
         }
     }
-}
-
-/// Returns where a block ends by its first closing token.
-fn end_of_block(text: &str, behind: usize, opener: Opener) -> Option<usize> {
-    let Opener::Calls(closers) = opener else { return None };
-    let end = |closer: &&str| memchr::memmem::find(&text.as_bytes()[behind..], closer.as_bytes()).map(|at| behind + at + closer.len());
-    closers.iter().filter_map(end).min()
 }
 
 /// Returns whether all there is behind the beginning of a list of calls may still become one.

@@ -1,3 +1,4 @@
+mod ends;
 mod marked;
 mod open;
 
@@ -17,6 +18,7 @@ use super::openers;
 use super::openers::Opener;
 use super::tools::Tools;
 use super::unread::Unread;
+use ends::Ends;
 
 /// How much may be looked at again for each byte that came: what one attempt in vain cost must be earned before the next.
 const PAY: usize = 16;
@@ -83,6 +85,8 @@ pub struct Parser {
     incomplete: Option<Incomplete>,
     /// The first blocks that could not be read.
     unread: Vec<Unread>,
+    /// Where blocks end in `text`.
+    ends: Ends,
     /// All bytes looked at, however often.
     work: u64,
 }
@@ -139,6 +143,7 @@ impl Parser {
             marks_ends: false,
             incomplete: None,
             unread: Vec::new(),
+            ends: Ends::default(),
             work: 0,
         }
     }
@@ -210,6 +215,7 @@ impl Parser {
 
     fn run(&mut self, last: bool) {
         let mut text = std::mem::take(&mut self.text);
+        self.ends.clear();
         while let Step::On = self.step(&text, last) {}
         // Moving the rest costs what was decided, so all of it together is linear.
         if self.at * 2 >= text.len() {
