@@ -92,6 +92,33 @@ fn mended(name: &str, arguments: &str, plain: (&str, &str), notes: &[&str]) {
     );
 }
 
+/// The names of `OpenOrca`'s table, on every tool that has the argument they stand for.
+#[test]
+fn arguments_have_the_names_that_other_agents_give_them() {
+    for (right, tools, wrong) in [
+        (
+            "path",
+            &["read_file", "write_file", "edit_file", "edit_lines", "delete_file", "list_directory"][..],
+            &["file", "file_path", "filepath"][..],
+        ),
+        ("path", &["list_directory", "grep", "glob", "tree", "mkdir"], &["dir", "directory", "folder"]),
+        ("command", &["bash", "start_background_process"], &["cmd"]),
+        ("pattern", &["grep", "glob"], &["query", "search"]),
+        ("pattern", &["grep"], &["regex"]),
+        ("content", &["write_file"], &["text", "contents", "data"]),
+        ("old_string", &["edit_file"], &["old", "old_text", "find"]),
+        ("new_string", &["edit_file"], &["new", "new_text", "replace"]),
+    ] {
+        for name in tools {
+            let catalogue = catalogue();
+            let names: Vec<&str> = catalogue.find(name).expect("a tool").other_names(right).collect();
+            for wrong in wrong {
+                assert!(names.contains(wrong), "{name}: {wrong} for {right}; it knows {names:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn what_weak_models_get_wrong_is_mended_and_said() {
     let read = ("read_file", r#"{"path": "a", "limit": 5}"#);

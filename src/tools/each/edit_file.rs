@@ -54,6 +54,7 @@ pub(super) fn tool() -> Tool {
             ), make)
 .known_as(&["FileEdit", "Edit", "str_replace"]).renamed(&[
                 ("file_path", "path"),
+                ("filepath", "path"),
                 ("filename", "path"),
                 ("file", "path"),
                 ("old_str", "old_string"),

@@ -40,6 +40,7 @@ pub(super) fn tool() -> Tool {
     .known_as(&["replace_lines", "insert_lines", "delete_lines"])
     .renamed(&[
         ("file_path", "path"),
+        ("filepath", "path"),
         ("filename", "path"),
         ("file", "path"),
         ("line", "start_line"),
