@@ -174,6 +174,9 @@ fn print(report: &Report, format: OutputFormat, terminal: &Terminal) -> Result<(
     show_may_run(&report.may_run, report.may_run_known);
     if let Some(error) = &report.error {
         failure::show_report(error, &mut io::stderr(), terminal.paint);
+        if let Some(session) = &report.session {
+            super::say(&format!("{} `podbay sessions show {session}`\n", terminal.paint.dim("log:")));
+        }
     }
     // What was done is done, but whoever asked does not get to know of it: that is a failure of its own.
     terminal.delivered().and(printed)

@@ -151,3 +151,31 @@ fn a_run_that_has_to_wait_for_others_says_so_once() {
     }
     env.assert_no_container();
 }
+
+#[test]
+fn each_limit_is_named_in_the_result_and_ends_a_run_with_its_code() {
+    let Some(env) = TestBox::new() else { return };
+    let works = || ScriptedModel::new().calls("bash", json!({"command": "true"})).calls("bash", json!({"command": "id"})).says("So far.");
+    let circles = || (0..20).fold(ScriptedModel::new(), |model, _| model.calls("read_file", json!({"path": "no.txt"})));
+    let price = [("PODBAY_LLM_PRICE_PROMPT", "1000"), ("PODBAY_LLM_PRICE_COMPLETION", "1000")];
+    let full = || ScriptedModel::new().calls("bash", json!({"command": "true"})).exceeds_context(9000, 8192);
+    for (limit, flags, vars, model) in [
+        ("tokens", &["--max-tokens", "600"][..], &[][..], works()),
+        ("cost", &["--max-cost", "0.5"], &price, works()),
+        ("stuck", &[], &[], circles()),
+        ("context", &[], &[], full()),
+        ("turns", &["--max-turns", "2"], &[], works()),
+    ] {
+        let model = model.start_blocking();
+        let done = run(env.task(&model, flags).arg("work").envs(vars.iter().copied())).expect(3);
+        let result = done.json();
+        assert_eq!((&result["status"], &result["limit"], &result["exit_code"]), (&json!("limit"), &json!(limit), &json!(3)), "{result:#}");
+    }
+    // Without a price nobody knows when to end, and nothing is done; the log is named by what shows it.
+    let model = works().start_blocking();
+    let done = run(env.task(&model, &["--max-cost", "0.5", "work"]).env("PODBAY_SANDBOX_CHANGES", "live")).expect(2);
+    let session = done.json()["session"].as_str().expect("a session").to_owned();
+    let done = done.says(&["hint: "]);
+    done.says(&[&format!("log: `podbay sessions show {session}`")]);
+    env.assert_no_container();
+}
