@@ -214,6 +214,15 @@ fn logs_of_all_versions_tell_their_conversation() {
     {"role":"image","text":"a.png, as read_file found it.","url":"artifact:c3,image/png"}
     {"role":"assistant","text":"Now it is done.","raw":"{\"answer\": \"Now it is done.\"}"}
     "#);
+    // What else each of the others stands for has a test of its own.
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/session-format.md")).expect("the page");
+    let logs = fs::read_dir(fixture("")).expect("a folder").flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let logs: Vec<String> = logs.filter(|name| name.starts_with('v')).collect();
+    assert!(logs.len() >= 5, "{logs:?}");
+    for log in logs {
+        assert!(page.contains(&format!("`{log}`")), "{log} is on no page");
+        assert!(conversation(&log).lines().count() > 1, "{log}");
+    }
 }
 
 /// What the model knows of files goes on with the session; to a reader that does not know the field, the record is what it was.
