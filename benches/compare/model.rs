@@ -1,5 +1,6 @@
 //! What a real llama.cpp server says of our requests: how many tokens the first has, and how much of the next it had read before.
 
+use std::net::TcpListener;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,17 +10,19 @@ use podbay::engine::Engine;
 use podbay::engine::Provision;
 use podbay::event::ProgressSink;
 use podbay::inference;
+use podbay::inference::Model;
 use podbay::inference::ModelServer;
 use podbay::inference::Paths;
-use podbay::inference::Serving;
 use podbay::inference::Store;
 use podbay::llm::http;
+use podbay::llm::http::Endpoint;
 use serde_json::Value;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::Outcome;
 use super::place::Place;
+use super::place::run;
 use super::reuse;
 use super::scripted_model::ScriptedModel;
 use super::table::Table;
@@ -36,7 +39,9 @@ pub(super) async fn rows(place: &Place, table: &mut Table) -> Outcome<()> {
 async fn measure(place: &Place, table: &mut Table) -> Outcome<()> {
     reuse(place, table)?;
     let server = Server::of(place).await?;
-    reuse::rows(place, &server, table).await?;
+    reuse::rows(place, &server, false, table).await?;
+    let native = Server::with_tools(&server.model).await?;
+    reuse::rows(place, &native, true, table).await?;
     for (set, bar) in [("small", 900), ("standard", 2500)] {
         let constrained = server.tokens(&first_request(place, set, false)?).await?;
         let native = server.tokens(&first_request(place, set, true)?).await?;
@@ -83,13 +88,30 @@ fn first_request(place: &Place, set: &str, native: bool) -> Outcome<Value> {
     Ok(request)
 }
 
-/// The server that the run before left running.
+fn client(endpoint: &Endpoint) -> Outcome<reqwest::Client> {
+    Ok(http::client(&endpoint.settings(Duration::from_secs(5), None))?)
+}
+
+/// A server of the small model.
 pub(super) struct Server {
     client: reqwest::Client,
-    serving: Serving,
+    endpoint: Endpoint,
+    key: String,
+    model: Model,
+    /// The container of one that the bench started itself, removed with it.
+    container: Option<String>,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(container) = &self.container {
+            let _ = run("docker", &["rm", "-f", container]);
+        }
+    }
 }
 
 impl Server {
+    /// The one that the run before left running.
     async fn of(place: &Place) -> Outcome<Self> {
         let cancel = CancellationToken::new();
         let progress: ProgressSink = Arc::new(|step| eprintln!("{}: {}", step.task, step.detail));
@@ -101,8 +123,31 @@ impl Server {
         let image = provision.ensure(options.image_name(), &cancel).await?;
         let model = Store::new(&options, &paths, false)?.resolve(&progress, &cancel).await?;
         let serving = ModelServer::new(&engine, &options, &paths).ensure(&image, &model, &progress, &cancel).await?;
-        let client = http::client(&serving.endpoint.settings(Duration::from_secs(5), None))?;
-        Ok(Self { client, serving })
+        let client = client(&serving.endpoint)?;
+        let (endpoint, key) = (serving.endpoint.clone(), serving.key.expose().to_owned());
+        Ok(Self { client, endpoint, key, model, container: None })
+    }
+
+    /// One of its own with a template that knows tools, so that they are told natively.
+    async fn with_tools(model: &Model) -> Outcome<Self> {
+        let template = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/compare/tools.jinja:/tools.jinja:ro");
+        let file = format!("{}:/model.gguf:ro", model.files.first().ok_or("the model has no file")?.display());
+        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let (container, address) = (format!("podbay-bench-tools-{}", std::process::id()), format!("127.0.0.1:{port}"));
+        let options = ["run", "-d", "--name", &container, "-p", &format!("{address}:8080"), "-v", &file, "-v", template];
+        let words = ["podbay/llama-server", "-m", "/model.gguf", "--host", "0.0.0.0", "--port", "8080", "-c", "8192", "-np", "1"];
+        let words = [&options[..], &words, &["--jinja", "--chat-template-file", "/tools.jinja"]].concat();
+        let endpoint = Endpoint::parse(&format!("http://{address}"))?;
+        run("docker", &words)?;
+        let client = client(&endpoint)?;
+        let server = Self { client, endpoint, key: String::new(), model: model.clone(), container: Some(container.clone()) };
+        for _ in 0..600 {
+            if server.client.get(server.endpoint.at_root("/health")).send().await.is_ok_and(|answer| answer.status().is_success()) {
+                return Ok(server);
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        Err("the model server did not come up within a minute".into())
     }
 
     /// Counts a request as the model reads it. The template of the small model leaves out tools, which are counted as their JSON.
@@ -131,7 +176,7 @@ impl Server {
     }
 
     async fn ask(&self, path: &str, body: &Value) -> Outcome<Value> {
-        let request = self.client.post(self.serving.endpoint.at_root(path)).bearer_auth(self.serving.key.expose());
+        let request = self.client.post(self.endpoint.at_root(path)).bearer_auth(&self.key);
         let request = request.header("content-type", "application/json").body(body.to_string());
         Ok(serde_json::from_slice(&request.send().await?.error_for_status()?.bytes().await?)?)
     }
