@@ -148,8 +148,8 @@ impl Error {
             Self::Strict { .. } => Some("`podbay doctor` says more; without --strict (`sandbox.strict`) it is a warning".to_owned()),
             Self::NotStarted { .. } => Some("`podbay sh -- true` shows whether a sandbox starts at all; `docker events` shows what the engine did".to_owned()),
             Self::UndoCut { .. } => Some(
-                "`podbay undo resume` finishes it; until then each file is the old or the new one, and what turns from a file into a folder, or back, \
-                 may be neither"
+                "`podbay undo resume` finishes it; until then each file is the old or the new one, but that what turns from a file into a folder, or \
+                 back, may be neither where the file system cannot let the two change places"
                     .to_owned(),
             ),
             Self::Keeper { .. } => Some("no command runs before it has looked for secrets; `podbay doctor` tries what a sandbox needs".to_owned()),

@@ -5,10 +5,12 @@
 //! path that is in neither state was changed by somebody else and is left alone.
 //!
 //! The order makes room before anything is put there: first files go, then folders, the deepest first; then folders come, then files,
-//! the outermost first. What comes where one turns into the other is made ready beside it before that goes. Modes of folders are set last, since one of them may forbid to change what is in it.
+//! the outermost first. Where one turns into the other, what comes is made ready beside it, and the two change places in one step. Modes of
+//! folders are set last, since one of them may forbid to change what is in it.
 
 mod ready;
 mod run;
+mod turn;
 
 use self::run::Run;
 use self::run::Stop;

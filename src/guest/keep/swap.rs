@@ -25,7 +25,6 @@ use nix::sys::stat::fchmod;
 use nix::sys::stat::fstat;
 use nix::sys::stat::fstatat;
 use nix::sys::stat::futimens;
-use nix::sys::stat::mkdirat;
 use nix::sys::time::TimeSpec;
 use nix::unistd::Gid;
 use nix::unistd::UnlinkatFlags;
@@ -55,9 +54,12 @@ pub(super) struct Spot<'a> {
     new: String,
     /// What is about to be removed.
     old: String,
+}
+
+#[cfg(test)]
+thread_local! {
     /// Stands for a file system that knows no flags of a rename.
-    #[cfg(test)]
-    pub(super) is_without_flags: bool,
+    pub(super) static IS_WITHOUT_FLAGS: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
 /// Whether a name is one that an application which was killed may have left beside its place.
@@ -68,6 +70,11 @@ pub(super) fn is_leftover(name: &[u8]) -> bool {
     let is_token = parts.next().is_some_and(|token| token.len() == 16 && token.iter().all(u8::is_ascii_hexdigit));
     let number = parts.next().map(|number| number.strip_suffix(b".").unwrap_or(number));
     is_end && is_token && parts.next().is_none() && number.is_some_and(|number| !number.is_empty() && number.iter().all(u8::is_ascii_digit))
+}
+
+/// Returns the name beside its place of what changes places with what stands there.
+pub(super) fn beside(token: &str, number: usize) -> String {
+    format!(".podbay-{token}-{number}.new")
 }
 
 /// What comes to stand at a name.
@@ -99,16 +106,9 @@ pub(super) enum Swapped {
 
 impl<'a> Spot<'a> {
     pub(super) fn new(folder: BorrowedFd<'a>, name: &'a [u8], token: &str, number: usize) -> Self {
-        let beside = |end: &str| format!(".podbay-{token}-{number}.{end}");
-        Self {
-            folder,
-            name,
-            part: beside("part"),
-            new: beside("new"),
-            old: beside("old"),
-            #[cfg(test)]
-            is_without_flags: false,
-        }
+        let part = format!(".podbay-{token}-{number}.part");
+        let old = format!(".podbay-{token}-{number}.old");
+        Self { folder, name, part, new: beside(token, number), old }
     }
 
     /// Puts something in the place of what was looked at; `None`: of nothing.
@@ -162,45 +162,32 @@ impl<'a> Spot<'a> {
         Ok(self.take_back())
     }
 
-    /// Makes something that has no place yet, complete.
-    pub(super) fn make_ready(&self, content: &Content) -> Result<(), Errno> {
-        let made = self.make(content, None).and_then(|()| renameat(self.folder, self.part.as_str(), self.folder, self.new.as_str()));
+    /// Makes something at a name that is nobody else's: whatever has that name is complete.
+    pub(super) fn make_whole(&self, content: &Content) -> Result<(), Errno> {
+        let made = self.make(content, None).and_then(|()| renameat(self.folder, self.part.as_str(), self.folder, self.name));
         if made.is_err() {
             self.unlink(&self.part);
         }
         made
     }
 
-    pub(super) fn make_folder_ready(&self, mode: u32) -> Result<(), Errno> {
-        mkdirat(self.folder, self.new.as_str(), Mode::from_bits_truncate(mode | 0o700))
+    /// Puts what lies ready beside its place there, where nothing stands.
+    pub(super) fn put_ready(&self) -> Result<Swapped, Errno> {
+        self.put_anew()
     }
 
-    /// Returns what lies ready here.
-    pub(super) fn ready(&self) -> Result<Found, Errno> {
-        Found::at(self.folder, self.new.as_bytes())
+    /// What stands here and what lies beside it change places, whatever the two are.
+    pub(super) fn change_places(&self) -> Result<(), Errno> {
+        self.rename(self.new.as_bytes(), self.name, RenameFlags::RENAME_EXCHANGE)
     }
 
-    /// Puts what lies ready elsewhere in this place, in which nothing stands.
-    pub(super) fn put_ready(&self, ready: &Spot<'_>) -> Result<Swapped, Errno> {
-        match rename_between((ready.folder, ready.new.as_bytes()), (self.folder, self.name), RenameFlags::RENAME_NOREPLACE) {
-            Err(Errno::EEXIST) => Ok(Swapped::Changed),
-            // Some file systems know no flags.
-            Err(Errno::EINVAL | Errno::ENOSYS) => match fstatat(self.folder, self.name, AtFlags::AT_SYMLINK_NOFOLLOW) {
-                Err(Errno::ENOENT) => renameat(ready.folder, ready.new.as_str(), self.folder, self.name).map(|()| Swapped::Done),
-                _ => Ok(Swapped::Changed),
-            },
-            other => other.map(|()| Swapped::Done),
-        }
+    /// Whether what lies beside its place is what was looked at.
+    pub(super) fn is_beside(&self, looked_at: &FileStat) -> bool {
+        self.is_still(self.new.as_bytes(), looked_at)
     }
 
     pub(super) fn unlink_part(&self) {
         self.unlink(&self.part);
-    }
-
-    /// Removes what lies ready; a folder, as long as nobody put anything into it.
-    pub(super) fn unlink_ready(&self) {
-        self.unlink(&self.new);
-        let _ = unlinkat(self.folder, self.new.as_str(), UnlinkatFlags::RemoveDir);
     }
 
     /// Clears up what a removal that was killed left beside its place; what is nobody's but somebody else's goes back there.
@@ -328,19 +315,15 @@ impl<'a> Spot<'a> {
 
     fn rename(&self, from: &[u8], to: &[u8], flags: RenameFlags) -> Result<(), Errno> {
         #[cfg(test)]
-        if self.is_without_flags {
+        if IS_WITHOUT_FLAGS.get() {
             return Err(Errno::EINVAL);
         }
-        rename_between((self.folder, from), (self.folder, to), flags)
+        renameat2(self.folder, from, self.folder, to, flags)
     }
 
     fn unlink(&self, name: &str) {
         let _ = unlinkat(self.folder, name, UnlinkatFlags::NoRemoveDir);
     }
-}
-
-fn rename_between(from: (BorrowedFd<'_>, &[u8]), to: (BorrowedFd<'_>, &[u8]), flags: RenameFlags) -> Result<(), Errno> {
-    renameat2(from.0, from.1, to.0, to.1, flags)
 }
 
 /// Writes the content, with holes where it has long runs of zeros.

@@ -17,8 +17,10 @@ use nix::errno::Errno;
 
 use super::*;
 use crate::guest::keep::ObjectId;
+use crate::guest::keep::swap::IS_WITHOUT_FLAGS;
 use crate::guest::keep::testing::Scene;
 use crate::guest::keep::testing::Small;
+use crate::guest::keep::testing::left;
 use crate::guest::keep::testing::n_kills;
 
 /// Tells the second process where to work, and between which states.
@@ -46,7 +48,9 @@ fn build(scene: &Scene) -> (ObjectId, ObjectId) {
         scene.write(format!("modified/{n}"), format!("new {n}").repeat(500));
         scene.write(format!("created/{n}/file"), "created");
         scene.remove(&format!("turned/{n}"));
-        scene.write(format!("turned/{n}/deep/file"), "a folder");
+        for k in 0..5 {
+            scene.write(format!("turned/{n}/deep/{k}/file"), "a folder");
+        }
     }
     scene.mode("closed", 0o755);
     scene.write("closed/file", "2");
@@ -89,12 +93,23 @@ fn start(scene: &Scene, from: ObjectId, to: ObjectId) -> (Child, impl Iterator<I
 /// Each file is as it was in one of the two states, none is half.
 fn check_whole(scene: &Scene, one: &BTreeMap<PathBuf, String>, other: &BTreeMap<PathBuf, String>) {
     for (path, told) in scene.all() {
-        let is_ours = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b".podbay-"));
+        let is_ours = path.iter().any(|name| name.as_encoded_bytes().starts_with(b".podbay-"));
         // A folder is opened while something in it is changed.
         if is_ours || told.starts_with("folder") {
             continue;
         }
         assert!([one, other].into_iter().any(|state| state.get(&path) == Some(&told)), "{path:?}: {told}");
+    }
+    let all = scene.all();
+    for turned in (0..10).map(|n| PathBuf::from(format!("turned/{n}"))) {
+        let under = |state: &BTreeMap<PathBuf, String>| {
+            let of_it = state.iter().filter(|(path, _)| path.starts_with(&turned));
+            of_it
+                .map(|(path, told)| (path.clone(), if told.starts_with("folder") { "folder" } else { told }.to_owned()))
+                .collect::<Vec<_>>()
+        };
+        let there = under(&all);
+        assert!([one, other].into_iter().any(|state| under(state) == there), "{turned:?} is neither: {there:?}");
     }
     for (path, told) in
         one.iter().filter(|(path, told)| told.starts_with("file") && other.get(*path).is_some_and(|other| other.starts_with("file")))
@@ -209,17 +224,26 @@ fn a_full_disk_leaves_a_file_that_is_to_be_a_folder_and_a_folder_that_is_to_be_a
     }
 }
 
-#[test]
-fn what_lies_ready_is_used_and_is_in_its_place_also_where_the_rest_is_given_up() {
-    let make = || {
+/// A file that is to be a folder and a folder that is to be a file, with the journal of that; and how they are before and after.
+struct Turned {
+    scene: Scene,
+    journal: Journal,
+    old: BTreeMap<PathBuf, String>,
+    new: BTreeMap<PathBuf, String>,
+}
+
+impl Turned {
+    fn new() -> Self {
         let scene = Scene::new();
         scene.write("a", "1");
         scene.write("c/d", "1");
+        scene.write("c/e/f", "1");
         let before = scene.take().id;
         let old = scene.all();
         scene.remove("a");
         scene.remove("c");
         scene.write("a/b", "2");
+        scene.write("a/g/h", "2");
         scene.write("c", "2");
         let after = scene.take().id;
         let new = scene.all();
@@ -229,30 +253,120 @@ fn what_lies_ready_is_used_and_is_in_its_place_also_where_the_rest_is_given_up()
             plan_of(&scene.project(), &mut scene.store(), &Scene::request(before, after), wanted, Outcome::default(), BTreeMap::new());
         let journal = journal.expect("planned");
         journal.save(&scene.state()).expect("saved");
-        let ready = |number: usize, end: &str| format!(".podbay-{}-{number}.{end}", journal.token);
-        scene.make(&ready(0, "new"));
-        scene.write(ready(1, "new"), "2");
-        scene.write(ready(2, "new"), "2");
-        scene.write(ready(1, "part"), "hal");
-        (scene, old, new)
-    };
-    let (scene, old, _) = make();
-    assert!(abandon(&scene.project(), &scene.state(), |_, _| Ok(())).expect("given up"));
-    assert_eq!(scene.all(), old, "nothing of it was done");
-    let (scene, _, new) = make();
-    scene.remove("a");
-    scene.remove("c");
-    assert!(abandon(&scene.project(), &scene.state(), |_, _| Ok(())).expect("given up"));
-    assert_eq!(scene.all(), new, "of what went the new one is there");
-    for is_gone in [false, true] {
-        let (scene, _, new) = make();
-        if is_gone {
-            scene.remove("a");
-            scene.remove("c");
-        }
-        assert_eq!(scene.resume().expect("it is not forgotten").conflicts.n, 0);
-        assert_eq!(scene.all(), new);
+        Self { scene, journal, old, new }
     }
+
+    fn beside(&self, path: &str, end: &str) -> String {
+        let number = self.journal.changes.iter().position(|change| change.path.as_bytes() == path.as_bytes()).expect("it changes");
+        format!(".podbay-{}-{number}.{end}", self.journal.token)
+    }
+
+    /// As it is when somebody is killed before they changed places.
+    fn ready() -> Self {
+        let turned = Self::new();
+        turned.scene.write(turned.beside("a", "new") + "/b", "2");
+        turned.scene.write(turned.beside("a", "new") + "/g/h", "2");
+        turned.scene.write(turned.beside("c", "new"), "2");
+        turned
+    }
+
+    /// And after that.
+    fn changed() -> Self {
+        let turned = Self::ready();
+        for path in ["a", "c"] {
+            fs::rename(turned.scene.path(path), turned.scene.path("aside")).expect("renamed");
+            fs::rename(turned.scene.path(turned.beside(path, "new")), turned.scene.path(path)).expect("renamed");
+            fs::rename(turned.scene.path("aside"), turned.scene.path(turned.beside(path, "new"))).expect("renamed");
+        }
+        turned
+    }
+
+    #[track_caller]
+    fn check_given_up(&self, expected: &BTreeMap<PathBuf, String>) {
+        assert!(abandon(&self.scene.project(), &self.scene.state(), |_, _| Ok(())).expect("given up"));
+        assert_eq!(&self.scene.all(), expected);
+    }
+
+    #[track_caller]
+    fn check_finished(&self, expected: &BTreeMap<PathBuf, String>) -> Applied {
+        let applied = self.scene.resume().expect("it is not forgotten");
+        assert_eq!(&self.scene.all(), expected);
+        applied
+    }
+}
+
+/// Half of what comes was made ready.
+fn half_ready() -> Turned {
+    let turned = Turned::ready();
+    turned.scene.remove(&(turned.beside("a", "new") + "/g/h"));
+    turned.scene.write(turned.beside("a", "new") + "/" + &turned.beside("a/b", "part"), "hal");
+    turned.scene.write(turned.beside("c", "part"), "hal");
+    turned
+}
+
+/// Half of what went was removed.
+fn half_removed() -> Turned {
+    let turned = Turned::changed();
+    turned.scene.remove(&(turned.beside("c", "new") + "/e"));
+    turned.scene.remove(&turned.beside("a", "new"));
+    turned
+}
+
+/// Where the file system knows no such step: the old ones are gone, the new ones not in their places.
+fn between() -> Turned {
+    let turned = Turned::ready();
+    turned.scene.remove("a");
+    turned.scene.remove("c");
+    turned
+}
+
+#[test]
+fn a_folder_and_a_file_that_change_places_are_finished_or_given_up_wherever_that_was_killed() {
+    let all = [Turned::new, Turned::ready, half_ready, Turned::changed, half_removed, between];
+    for (n, killed) in all.into_iter().enumerate() {
+        let turned = killed();
+        turned.check_given_up(if n < 3 { &turned.old } else { &turned.new });
+        let turned = killed();
+        assert_eq!(turned.check_finished(&turned.new).conflicts.n, 0);
+    }
+}
+
+#[test]
+fn where_they_cannot_change_places_in_one_step_the_new_one_comes_after_the_old_one() {
+    IS_WITHOUT_FLAGS.set(true);
+    for killed in [Turned::new, half_ready, between] {
+        let turned = killed();
+        assert_eq!(turned.check_finished(&turned.new).conflicts.n, 0);
+    }
+    IS_WITHOUT_FLAGS.set(false);
+}
+
+#[test]
+fn what_somebody_does_while_a_folder_and_a_file_change_places_is_not_lost() {
+    // Before: nothing is begun.
+    let turned = Turned::new();
+    turned.scene.write("c/e/mine", "mine");
+    let mut expected = turned.old.clone();
+    expected.extend(turned.new.iter().filter(|(path, _)| path.starts_with("a")).map(|(path, told)| (path.clone(), told.clone())));
+    expected.insert("c/e/mine".into(), "file 644 \"mine\"".to_owned());
+    let applied = turned.check_finished(&expected);
+    assert_eq!(left(&applied.conflicts).len(), 4, "{:?}", applied.conflicts);
+    // In that very moment: they change places again.
+    let turned = Turned::changed();
+    turned.scene.write(turned.beside("c", "new") + "/e/mine", "mine");
+    turned.scene.write(turned.beside("a", "new"), "mine");
+    let mut expected: BTreeMap<_, _> = expected.into_iter().filter(|(path, _)| path.starts_with("c")).collect();
+    expected.insert("a".into(), "file 644 \"mine\"".to_owned());
+    turned.check_finished(&expected);
+    // After: it is kept, and that is said.
+    let turned = half_removed();
+    let kept = turned.beside("c", "new");
+    turned.scene.write(format!("{kept}/mine"), "mine");
+    let mut expected = turned.new.clone();
+    expected.insert(kept.clone().into(), "folder 755".to_owned());
+    expected.insert(format!("{kept}/mine").into(), "file 644 \"mine\"".to_owned());
+    let applied = turned.check_finished(&expected);
+    assert!(left(&applied.refused)[0].ends_with(&format!("is kept beside it as {kept}")), "{:?}", applied.refused);
 }
 
 #[test]

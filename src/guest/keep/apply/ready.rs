@@ -1,27 +1,39 @@
-//! What comes where a folder makes room for a file, or a file for a folder. The two cannot change places in one step, so it lies ready beside
-//! that, complete, before anything goes: a full disk then leaves the old one as it is, and what comes after needs no room.
+//! What comes where a folder makes room for a file, or a file for a folder. It lies ready beside that, complete, before anything goes: a full
+//! disk then leaves the old one as it is, and what comes after needs no room. Then the two [change places](super::turn).
 
 use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::os::fd::AsFd;
 use std::os::fd::OwnedFd;
 
 use nix::errno::Errno;
+use nix::sys::stat::Mode;
+use nix::sys::stat::mkdirat;
+use nix::unistd::UnlinkatFlags;
+use nix::unistd::unlinkat;
 
 use super::run::Run;
 use super::run::StepError;
 use super::run::swapped;
 use crate::guest::keep::compare::Change;
+use crate::guest::keep::look::Look;
+use crate::guest::keep::look::Name;
 use crate::guest::keep::node::Node;
 use crate::guest::keep::read::Found;
 use crate::guest::keep::swap::Spot;
+use crate::guest::keep::swap::Swapped;
+use crate::guest::keep::swap::beside;
+use crate::guest::root::join;
 use crate::guest::root::split;
+use crate::wire::keep::LeftReason;
 
-/// The changes that have to do with paths where a folder makes room for a file, or a file for a folder.
+/// The changes that have to do with paths where a folder makes room for a file, or a file for a folder. Under such a path things either all
+/// go or all come.
 pub(super) struct Turning {
     /// Of each the number of that path's own change.
     numbers: BTreeMap<usize, usize>,
-    /// The same of those that come. Beside that path each lies ready.
-    coming: BTreeMap<usize, usize>,
+    /// Those of them that come.
+    coming: BTreeSet<usize>,
 }
 
 impl Turning {
@@ -32,7 +44,7 @@ impl Turning {
             .filter(|(_, change)| matches!((&change.before, &change.after), (Some(before), Some(after)) if before.is_folder() != after.is_folder()))
             .map(|(number, change)| (change.path.as_bytes(), number))
             .collect();
-        let mut turning = Self { numbers: BTreeMap::new(), coming: BTreeMap::new() };
+        let mut turning = Self { numbers: BTreeMap::new(), coming: BTreeSet::new() };
         if turned.is_empty() {
             return turning;
         }
@@ -41,7 +53,7 @@ impl Turning {
             let Some(outermost) = above.filter_map(|path| turned.get(path).copied()).last() else { continue };
             turning.numbers.insert(number, outermost);
             if change.after.is_some() {
-                turning.coming.insert(number, outermost);
+                turning.coming.insert(number);
             }
         }
         turning
@@ -51,24 +63,41 @@ impl Turning {
         self.numbers.contains_key(&number)
     }
 
+    /// Whether it is the change of such a path itself.
+    pub(super) fn is_outermost(&self, number: usize) -> bool {
+        self.numbers.get(&number) == Some(&number)
+    }
+
+    /// Returns all that has to do with such a path, the outermost first.
+    pub(super) fn under(&self, outermost: usize) -> Vec<usize> {
+        self.numbers.iter().filter(|(_, of)| **of == outermost).map(|(number, _)| *number).collect()
+    }
+
     /// Returns what else is to go for a change.
     pub(super) fn going_for(&self, number: usize) -> Vec<usize> {
-        let others = self.numbers.iter().filter(|(other, outermost)| **outermost == number && **other != number);
-        others.map(|(other, _)| *other).filter(|other| !self.is_coming(*other)).collect()
+        let others = self.under(number).into_iter().filter(|other| *other != number);
+        others.filter(|other| !self.is_coming(*other)).collect()
     }
 
     pub(super) fn is_coming(&self, number: usize) -> bool {
-        self.coming.contains_key(&number)
+        self.coming.contains(&number)
     }
 }
 
 impl Run<'_> {
-    /// Opens the folder in which something lies ready, or is to.
-    fn place(&self, number: usize) -> Result<OwnedFd, Errno> {
-        self.project.folder(split(self.journal.changes[self.turning.coming[&number]].path.as_bytes()).0)
+    /// Returns where something lies before it comes, or after it went: under the name beside the path that turns.
+    pub(super) fn beside(&self, number: usize) -> Vec<u8> {
+        let outermost = self.turning.numbers[&number];
+        let path = |number: usize| self.journal.changes[number].path.as_bytes();
+        let below = &path(number)[path(outermost).len()..];
+        [&*join(split(path(outermost)).0, beside(&self.journal.token, outermost).as_bytes()), below].concat()
     }
 
-    fn is_ready(&self, change: &Change, found: &Found) -> bool {
+    pub(super) fn look_beside(&self, number: usize) -> Result<Look, Errno> {
+        Look::at(self.project, &self.beside(number), Name::Plain)
+    }
+
+    pub(super) fn is_ready(&self, change: &Change, found: &Found) -> bool {
         match &change.after {
             Some(Node::Folder { .. }) => matches!(found, Found::Folder { .. }),
             _ => self.journal.is_after(change, found),
@@ -78,52 +107,44 @@ impl Run<'_> {
     /// Makes what comes ready, while what it takes the place of is still there.
     pub(super) fn make_ready(&self, number: usize, change: &Change) -> Result<(), StepError> {
         let Some(after) = change.after.as_ref().filter(|_| self.turning.is_coming(number)) else { return Ok(()) };
-        let look = self.look(change)?;
-        if self.is_ready(change, &look.found) {
-            // It is in its place already.
+        let outermost = &self.journal.changes[self.turning.numbers[&number]];
+        if self.is_ready(outermost, &self.look(outermost)?.found) {
+            // They have changed places already.
             return Ok(());
         }
-        let place = match self.place(number) {
-            Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP) => return Err(StepError::Left(crate::wire::keep::LeftReason::NoFolder)),
-            other => other?,
-        };
-        let spot = Spot::new(place.as_fd(), b"", &self.journal.token, number);
-        if self.is_ready(change, &spot.ready()?) {
+        let look = self.look_beside(number)?;
+        if self.is_ready(change, &look.found) {
             return Ok(());
+        }
+        let Some(folder) = &look.folder else { return Err(StepError::Left(LeftReason::NoFolder)) };
+        let path = self.beside(number);
+        let name = split(&path).1;
+        let is_folder = matches!(look.found, Found::Folder { .. });
+        if is_folder || after.is_folder() && !matches!(look.found, Found::Nothing) {
+            return swapped(Swapped::KeptAs(String::from_utf8_lossy(name).into_owned()));
         }
         match after {
-            Node::Folder { mode, .. } => Ok(spot.make_folder_ready(*mode)?),
-            _ => Ok(spot.make_ready(&self.content(change, after)?)?),
+            Node::Folder { mode, .. } => Ok(mkdirat(folder, name, Mode::from_bits_truncate(mode | 0o700))?),
+            _ => {
+                // One that is there already is ours as well, and the disk lost what is in it.
+                let spot = Spot::new(folder.as_fd(), name, &self.journal.token, number);
+                Ok(spot.make_whole(&self.content(change, after)?)?)
+            }
         }
     }
 
     /// Puts in its place what lies ready for it, where nothing stands; `None`: nothing lies ready.
     pub(super) fn put_ready(&self, number: usize, change: &Change, folder: &OwnedFd) -> Result<Option<Result<(), StepError>>, Errno> {
-        if !self.turning.is_coming(number) {
-            return Ok(None);
-        }
-        let place = self.place(number)?;
-        let ready = Spot::new(place.as_fd(), b"", &self.journal.token, number);
-        if !self.is_ready(change, &ready.ready()?) {
+        if !self.turning.is_outermost(number) || !self.is_ready(change, &self.look_beside(number)?.found) {
             return Ok(None);
         }
         let spot = Spot::new(folder.as_fd(), split(change.path.as_bytes()).1, &self.journal.token, number);
-        Ok(Some(swapped(spot.put_ready(&ready)?)))
-    }
-
-    /// Clears up what lies half ready.
-    pub(super) fn settle_ready(&self, number: usize, change: &Change) {
-        let Ok(place) = self.place(number) else { return };
-        let spot = Spot::new(place.as_fd(), b"", &self.journal.token, number);
-        spot.unlink_part();
-        if !spot.ready().is_ok_and(|found| self.is_ready(change, &found)) {
-            spot.unlink_ready();
-        }
+        Ok(Some(swapped(spot.put_ready()?)))
     }
 
     /// Puts in their places what lies ready where its old one is gone already, for one who gives up: else neither would be there.
     pub(super) fn put_all_ready(&self) {
-        for &number in self.turning.coming.keys() {
+        for number in self.outermosts() {
             let change = &self.journal.changes[number];
             if let Ok(look) = self.look(change)
                 && let (Some(folder), Found::Nothing) = (&look.folder, &look.found)
@@ -136,18 +157,31 @@ impl Run<'_> {
 
     /// Clears up what lies ready and is not needed.
     pub(super) fn clear_ready(&self, unless_needed: bool) {
-        for (&number, &outermost) in &self.turning.coming {
+        for outermost in self.outermosts() {
             let old = &self.journal.changes[outermost];
-            let is_there = |found: &Found| match &old.before {
-                Some(Node::Folder { .. }) => matches!(found, Found::Folder { .. }),
-                _ => self.journal.is_before(old, found) && !matches!(found, Found::Nothing),
-            };
-            if unless_needed && !self.look(old).is_ok_and(|look| is_there(&look.found)) {
+            if unless_needed && !self.look(old).is_ok_and(|look| self.is_old(old, &look.found)) {
                 continue;
             }
-            if let Ok(place) = self.place(number) {
-                Spot::new(place.as_fd(), b"", &self.journal.token, number).unlink_ready();
+            for number in self.turning.under(outermost).into_iter().rev().filter(|number| self.turning.is_coming(*number)) {
+                self.unlink_ready(number);
             }
         }
+    }
+
+    /// Removes what was made ready; what somebody changed meanwhile stays.
+    fn unlink_ready(&self, number: usize) {
+        let Ok(Look { folder: Some(folder), found }) = self.look_beside(number) else { return };
+        let path = self.beside(number);
+        let name = split(&path).1;
+        Spot::new(folder.as_fd(), name, &self.journal.token, number).unlink_part();
+        let change = &self.journal.changes[number];
+        if self.is_ready(change, &found) {
+            let is_folder = matches!(found, Found::Folder { .. });
+            let _ = unlinkat(&folder, name, if is_folder { UnlinkatFlags::RemoveDir } else { UnlinkatFlags::NoRemoveDir });
+        }
+    }
+
+    fn outermosts(&self) -> Vec<usize> {
+        self.turning.numbers.iter().filter(|(number, of)| number == of).map(|(number, _)| *number).collect()
     }
 }

@@ -61,9 +61,10 @@ impl<'a> Run<'a> {
     pub(super) fn all(&mut self) -> Result<(), Stop> {
         let last = self.journal.changes.len();
         let backward = || (0..last).rev();
-        for (step, order, is_readying) in [
+        for (step, order, is_before_any_goes) in [
             (Self::remove_plain as Step<'a>, Order::Deepest, false),
             (Self::make_ready, Order::Outermost, true),
+            (Self::change_places, Order::Outermost, true),
             (Self::remove_turning, Order::Deepest, false),
             (Self::remove_folder, Order::Deepest, false),
             (Self::make_folder, Order::Outermost, false),
@@ -78,7 +79,7 @@ impl<'a> Run<'a> {
                     Ok(()) => Ok(()),
                     Err(StepError::Left(reason)) => {
                         // What is in a folder does not go for a file that does not come.
-                        for other in if is_readying { self.turning.going_for(number) } else { Vec::new() } {
+                        for other in if is_before_any_goes { self.turning.going_for(number) } else { Vec::new() } {
                             self.leave(other, reason.clone());
                         }
                         self.leave(number, reason);
@@ -233,8 +234,10 @@ impl<'a> Run<'a> {
 
     pub(super) fn open_folders(&mut self) {
         for (path, mode) in &self.journal.opened {
-            // What cannot be opened is told where something is to be changed in it.
-            let _ = self.chmod_folder(path, mode | 0o700);
+            // A file may have taken its place already. What cannot be opened is told where something is to be changed in it.
+            if Look::at(self.project, path.as_bytes(), Name::Plain).is_ok_and(|look| matches!(look.found, Found::Folder { .. })) {
+                let _ = self.chmod_folder(path, mode | 0o700);
+            }
         }
     }
 
@@ -255,8 +258,16 @@ impl<'a> Run<'a> {
     pub(super) fn settle(&mut self) {
         for (number, change) in self.journal.changes.iter().enumerate() {
             let is_coming = self.turning.is_coming(number);
-            if is_coming {
-                self.settle_ready(number, change);
+            if self.turning.is_outermost(number)
+                && let Err(StepError::Left(reason)) = self.settle_turning(number, change)
+            {
+                if reason == LeftReason::ChangedSince {
+                    // It is back in its place.
+                    for other in self.turning.going_for(number) {
+                        self.leave(other, reason.clone());
+                    }
+                }
+                self.leave(number, reason);
             }
             let (parent, name) = split(change.path.as_bytes());
             let Ok(folder) = self.project.folder(parent) else { continue };

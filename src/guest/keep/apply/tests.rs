@@ -17,6 +17,7 @@ use crate::guest::keep::Origin;
 use crate::guest::keep::deflate::Deflate;
 use crate::guest::keep::read::Found;
 use crate::guest::keep::swap::Content;
+use crate::guest::keep::swap::IS_WITHOUT_FLAGS;
 use crate::guest::keep::swap::Spot;
 use crate::guest::keep::swap::Swapped;
 use crate::guest::keep::testing::Scene;
@@ -408,8 +409,8 @@ fn where_a_rename_knows_no_flags_what_is_as_expected_is_replaced_and_what_is_not
     let scene = Scene::new();
     let project = scene.project();
     let folder = project.folder(b"").expect("opens");
-    let mut spot = Spot::new(folder.as_fd(), b"file", "token", 0);
-    spot.is_without_flags = true;
+    let spot = Spot::new(folder.as_fd(), b"file", "token", 0);
+    IS_WITHOUT_FLAGS.set(true);
     let content = |text: &str| Content::File { content: text.as_bytes().to_vec(), mode: 0o644, is_flushed: true };
     let look = || fstatat(&folder, "file", AtFlags::AT_SYMLINK_NOFOLLOW).expect("there");
     let there = || scene.all().into_values().collect::<Vec<_>>();
@@ -420,6 +421,7 @@ fn where_a_rename_knows_no_flags_what_is_as_expected_is_replaced_and_what_is_not
     assert_eq!((spot.put(&content("3"), Some(&first)), there()), (Ok(Swapped::Changed), vec!["file 644 \"22\"".to_owned()]));
     assert_eq!((spot.remove(&first), there()), (Ok(Swapped::Changed), vec!["file 644 \"22\"".to_owned()]));
     assert_eq!((spot.remove(&look()), there()), (Ok(Swapped::Done), Vec::new()));
+    IS_WITHOUT_FLAGS.set(false);
 }
 
 /// Whether something is what is expected.
