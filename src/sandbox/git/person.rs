@@ -1,13 +1,20 @@
+use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::OpenOptions;
 use std::io::Read;
 use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::path::PathBuf;
 
+use nix::libc;
+
+use crate::guest::keep::git::Filtering;
 use crate::guest::keep::git::excludes_in;
-use crate::guest::keep::git::filters_in;
+use crate::guest::keep::git::filters_named;
 use crate::guest::keep::git::identity_in;
+use crate::wire::BytesPath;
+use crate::wire::keep::Attributes;
 use crate::wire::keep::Identity;
 use crate::wire::keep::Person;
 
@@ -18,11 +25,15 @@ const MOST_FILTERS: usize = 100;
 /// How many bytes of rules of what git leaves alone a keeper is told of.
 const MOST_RULES: usize = 64 << 10;
 
+/// How many files of settings are read that others include, and how deep, which is as deep as git follows.
+const MOST_FILES: usize = 64;
+const DEEPEST: usize = 10;
+
 /// Who commits in a session where neither the repository nor the person's settings say.
 const NOBODY: (&str, &str) = ("Podbay", "podbay@localhost");
 
 /// Returns who the person is to git and which filters theirs has, by their own settings (`~/.gitconfig` and `git/config` in the folder of
-/// settings) and by `gitconfig` in that of the machine. Files that these include are not read.
+/// settings) and by `gitconfig` in that of the machine. Files that these include are read for filters alone: when they count is not known.
 pub fn person(home: Option<&Path>, config: Option<&Path>, machine: Option<&Path>) -> Person {
     let files = [
         home.map(|home| home.join(".gitconfig")),
@@ -30,24 +41,89 @@ pub fn person(home: Option<&Path>, config: Option<&Path>, machine: Option<&Path>
         machine.map(|machine| machine.join("gitconfig")),
     ];
     let (mut name, mut email, mut excludes) = (None, None, None);
-    let mut person = Person::default();
-    for text in files.into_iter().flatten().filter_map(|path| read(&path)) {
+    let mut filters = Filters { home, ..Filters::default() };
+    let mut said = None;
+    for (path, text) in files.into_iter().flatten().filter_map(|path| read(&path).map(|text| (path, text))) {
         let (own_name, own_email) = identity_in(&text);
         (name, email) = (name.or(own_name), email.or(own_email));
         excludes = excludes.or_else(|| excludes_in(&text));
-        let (filters, has_more) = filters_in(&text);
-        person.filters.extend(filters);
-        person.has_more |= has_more;
+        let attributes = filters.read(&path, &text, 0);
+        said = said.or(attributes);
     }
-    person.filters.sort();
-    person.filters.dedup();
-    person.has_more |= person.filters.len() > MOST_FILTERS;
-    person.filters.truncate(MOST_FILTERS);
+    let is_said = said.is_some();
+    filters.attributes.extend(said);
+    let usual = config.filter(|_| !is_said).map(|config| config.join("git/attributes"));
+    let mut attributes: Vec<Attributes> = filters.attributes.iter().filter_map(|said| attributes_said(home, said)).collect();
+    attributes.extend(usual.map(|path| attributes_at(&path, false)));
+    attributes.extend(machine.map(|machine| attributes_at(&machine.join("gitattributes"), true)));
+    attributes.retain(|one| !one.filters.is_empty() || !one.path.as_bytes().starts_with(b"/"));
+    let has_more = filters.has_more || filters.known.len() > MOST_FILTERS;
+    let known = filters.known.into_iter().take(MOST_FILTERS).collect();
     let rules = excludes.map_or_else(|| config.map(|config| config.join("git/ignore")), |said| at(home, said));
-    person.ignored = rules.and_then(|path| read(&path)).map(|rules| lines(&rules)).unwrap_or_default();
+    let ignored = rules.and_then(|path| read(&path)).map(|rules| lines(&rules)).unwrap_or_default();
     let or_nobody = |said: Option<String>, nobody: &str| said.unwrap_or_else(|| nobody.to_owned());
-    person.identity = Some(Identity { name: or_nobody(name, NOBODY.0), email: or_nobody(email, NOBODY.1) });
-    person
+    let identity = Some(Identity { name: or_nobody(name, NOBODY.0), email: or_nobody(email, NOBODY.1) });
+    Person { identity, filters: known, has_more, attributes, ignored }
+}
+
+/// What the person's settings say of filters, with all that they include.
+#[derive(Default)]
+struct Filters<'a> {
+    home: Option<&'a Path>,
+    known: BTreeSet<BytesPath>,
+    has_more: bool,
+    /// Where attributes are, if a file that is included counts.
+    attributes: BTreeSet<Vec<u8>>,
+    n_files: usize,
+}
+
+impl Filters<'_> {
+    /// Reads a file and what it includes, and returns where it says itself that attributes are.
+    fn read(&mut self, path: &Path, text: &[u8], depth: usize) -> Option<Vec<u8>> {
+        let Filtering { filters, attributes, includes } = Filtering::of(text);
+        self.known.extend(filters);
+        for said in includes {
+            let Some(included) = included(self.home, path, said) else {
+                self.has_more = true;
+                continue;
+            };
+            // Of one that is not there git says nothing either.
+            let Some(text) = read(&included) else { continue };
+            self.n_files += 1;
+            if depth == DEEPEST || self.n_files > MOST_FILES {
+                self.has_more = true;
+                continue;
+            }
+            let attributes = self.read(&included, &text, depth + 1);
+            self.attributes.extend(attributes);
+        }
+        attributes
+    }
+}
+
+/// Returns where a file is that settings include; `None`: nobody can tell without git.
+fn included(home: Option<&Path>, by: &Path, said: Vec<u8>) -> Option<PathBuf> {
+    let is_beside = !said.starts_with(b"~") && !said.starts_with(b"%(");
+    if is_beside { Some(by.parent()?.join(OsString::from_vec(said))) } else { at(home, said) }
+}
+
+/// Returns what attributes say for all repositories whose place settings name. A relative one is in each of them.
+fn attributes_said(home: Option<&Path>, said: &[u8]) -> Option<Attributes> {
+    if said.is_empty() {
+        return None;
+    }
+    let is_relative = !said.starts_with(b"/") && !said.starts_with(b"~") && !said.starts_with(b"%(");
+    if is_relative {
+        return Some(Attributes { path: BytesPath::from_bytes(said), filters: Vec::new(), is_of_machine: false });
+    }
+    Some(attributes_at(&at(home, said.to_vec())?, false))
+}
+
+fn attributes_at(path: &Path, is_of_machine: bool) -> Attributes {
+    let text = read(path).unwrap_or_default();
+    let filters: BTreeSet<&[u8]> = filters_named(&text).collect();
+    let filters = filters.into_iter().take(MOST_FILTERS).map(BytesPath::from_bytes).collect();
+    Attributes { path: BytesPath::from(path), filters, is_of_machine }
 }
 
 /// Returns where a path leads that settings name; `None`: nobody can tell without git.
@@ -73,11 +149,12 @@ fn lines(rules: &[u8]) -> String {
 /// Reads as much of a file as is read of any.
 fn read(path: &Path) -> Option<Vec<u8>> {
     // A pipe would have everybody wait.
-    if !std::fs::metadata(path).is_ok_and(|facts| facts.is_file()) {
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path).ok()?;
+    if !file.metadata().is_ok_and(|facts| facts.is_file()) {
         return None;
     }
     let mut text = Vec::new();
-    File::open(path).ok()?.take(LONGEST).read_to_end(&mut text).ok()?;
+    file.take(LONGEST).read_to_end(&mut text).ok()?;
     Some(text)
 }
 
@@ -132,7 +209,50 @@ mod tests {
             .expect("written");
         fs::write(place.path().join("gitconfig"), "[filter \"crypt\"]\nclean = other\n").expect("written");
         assert_eq!(known(), (vec!["books".to_owned(), "crypt".to_owned()], false));
-        fs::write(place.path().join("gitconfig"), "[includeIf \"gitdir:~/work/\"]\npath = work\n").expect("written");
+        // With what is included, whenever that counts; of what is not there nobody knows anything.
+        fs::write(place.path().join("gitconfig"), "[includeIf \"gitdir:~/work/\"]\npath = work\n[include]\npath = none\n")
+            .expect("written");
+        fs::write(place.path().join("work"), "[include]\npath = ~/more\n").expect("written");
+        fs::write(place.path().join("more"), "[filter \"deep\"]\nclean = deep\n[include]\npath = ~/work\n").expect("written");
+        assert_eq!(known(), (vec!["books".to_owned(), "crypt".to_owned(), "deep".to_owned()], true), "it goes round");
+        fs::write(place.path().join("more"), "[filter \"deep\"]\nclean = deep\n").expect("written");
+        assert_eq!(known(), (vec!["books".to_owned(), "crypt".to_owned(), "deep".to_owned()], false));
+        fs::write(place.path().join("more"), "[include]\npath = ~somebody/more\n").expect("written");
         assert_eq!(known(), (vec!["books".to_owned(), "crypt".to_owned()], true));
+    }
+
+    #[test]
+    fn attributes_for_all_repositories_are_read_where_the_settings_say_they_are() {
+        let place = tempfile::tempdir().expect("a folder");
+        let write = |name: &str, text: &str| fs::write(place.path().join(name), text).expect("written");
+        let named = || {
+            let person = person(Some(place.path()), Some(place.path()), Some(place.path()));
+            let told = |one: &Attributes| {
+                let path = one.path.as_path().strip_prefix(place.path()).map_or(one.path.to_string(), |path| path.display().to_string());
+                format!("{path} {:?} {}", one.filters.iter().map(ToString::to_string).collect::<Vec<_>>(), one.is_of_machine)
+            };
+            person.attributes.iter().map(told).collect::<Vec<_>>()
+        };
+        assert_eq!(named(), [""; 0]);
+        fs::create_dir(place.path().join("git")).expect("made");
+        write("git/attributes", "*.yml filter=crypt diff=x\n* text=auto\n*.b filter=crypt\n");
+        write("gitattributes", "*.ipynb filter=books\n");
+        let of_machine = "gitattributes [\"books\"] true";
+        assert_eq!(named(), ["git/attributes [\"crypt\"] false", of_machine]);
+        // Their settings name another one: the last says which, and what is included may.
+        write("own", "* filter=own\n");
+        write("other", "* filter=other\n");
+        write("git/config", "[core]\nattributesFile = ~/other\n");
+        assert_eq!(named(), ["other [\"other\"] false", of_machine]);
+        write(".gitconfig", &format!("[core]\nattributesFile = {}/own\n", place.path().display()));
+        assert_eq!(named(), ["own [\"own\"] false", of_machine]);
+        write(".gitconfig", "[includeIf \"gitdir:x\"]\npath = work\n[core]\nattributesFile = in/each\n");
+        write("work", "[core]\nattributesFile = ~/own\n");
+        assert_eq!(named().len(), 3);
+        assert_eq!(named()[0], "in/each [] false");
+        // A pipe is waited for by nobody.
+        fs::remove_file(place.path().join("own")).expect("removed");
+        nix::unistd::mkfifo(&place.path().join("own"), nix::sys::stat::Mode::S_IRWXU).expect("made");
+        assert_eq!(named(), ["in/each [] false", of_machine]);
     }
 }

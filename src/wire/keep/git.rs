@@ -66,9 +66,25 @@ pub struct Person {
     /// Whether they include files that nobody read, so that there may be more.
     #[serde(default)]
     pub has_more: bool,
+    /// The files of attributes that count in each of their repositories.
+    #[serde(default)]
+    pub attributes: Vec<Attributes>,
     /// Rules of what git leaves alone in each of their repositories.
     #[serde(default)]
     pub ignored: String,
+}
+
+/// A file of attributes that lies in no repository, or is named for all of them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attributes {
+    /// A relative one is in the folder of each repository's files.
+    pub path: BytesPath,
+    /// The filters that it names, as far as somebody could read it on the person's machine.
+    #[serde(default)]
+    pub filters: Vec<BytesPath>,
+    /// Whether it counts also where a repository's own settings name another one.
+    #[serde(default)]
+    pub is_of_machine: bool,
 }
 
 /// Why git can only read in a session, or not even that.

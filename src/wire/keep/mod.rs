@@ -33,6 +33,7 @@ pub use self::find::MOST_LOST;
 pub use self::find::Secret;
 pub use self::git::Aside;
 pub use self::git::AsideGit;
+pub use self::git::Attributes;
 pub use self::git::FoundGit;
 pub use self::git::FoundRepository;
 pub use self::git::GitKind;

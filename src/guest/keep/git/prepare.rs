@@ -1,8 +1,9 @@
+mod filters;
 mod look;
 
-use self::look::Contents;
 #[cfg(test)]
-pub(super) use self::look::MAX_ATTRIBUTES;
+pub(super) use self::filters::MAX_ATTRIBUTES;
+use self::look::Contents;
 pub(super) use self::look::MAX_CONFIG;
 use super::config;
 use super::folder::Folder;
@@ -281,12 +282,7 @@ impl All<'_> {
         let mut rules = match &settings.excludes {
             None => self.person.ignored.as_bytes().to_vec(),
             Some(said) => {
-                let inside = match said.strip_prefix(self.place).and_then(|rest| rest.strip_prefix(b"/")) {
-                    Some(inside) if !self.place.is_empty() => Some(inside.to_vec()),
-                    _ if said.is_empty() || said.starts_with(b"/") || said.starts_with(b"~") => None,
-                    _ => Some(join_both(work_tree, said)),
-                };
-                let read = inside.and_then(|path| self.project.read(&path, MAX_CONFIG).ok().flatten());
+                let read = self.in_project(said, work_tree).and_then(|path| self.project.read(&path, MAX_CONFIG).ok().flatten());
                 if read.is_none() && !said.is_empty() {
                     let said = BytesPath::from_bytes(said.as_slice());
                     settings.notes.push(format!("what {said} (core.excludesFile) has git ignore is not ignored in the session"));
@@ -298,6 +294,15 @@ impl All<'_> {
             rules.push(b'\n');
         }
         rules
+    }
+
+    /// Returns where in the project a file is that a repository's settings name; `None`: nowhere in it.
+    fn in_project(&self, said: &[u8], work_tree: &[u8]) -> Option<Vec<u8>> {
+        match said.strip_prefix(self.place).and_then(|rest| rest.strip_prefix(b"/")) {
+            Some(inside) if !self.place.is_empty() => Some(inside.to_vec()),
+            _ if said.is_empty() || said.starts_with(b"/") || said.starts_with(b"~") => None,
+            _ => Some(join_both(work_tree, said)),
+        }
     }
 }
 

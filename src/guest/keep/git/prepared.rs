@@ -11,6 +11,7 @@ use super::sample::Sample;
 use super::sample::fingerprint;
 use super::sample::run_git;
 use crate::wire::BytesPath;
+use crate::wire::keep::Attributes;
 use crate::wire::keep::GitRefusal;
 use crate::wire::keep::Person;
 
@@ -338,7 +339,39 @@ fn a_filter_that_the_persons_git_has_leaves_git_reading_only() {
         },
         &filtered(".gitattributes").expect("one"),
     );
-    // One that no file goes through is none.
+    // What names it may lie in no repository, or be named for all of them.
+    let theirs = |path: &str, is_of_machine| {
+        let named = if path.starts_with('/') { vec!["crypt".into()] } else { Vec::new() };
+        Person { attributes: vec![Attributes { path: path.into(), filters: named, is_of_machine }], ..Person::default() }
+    };
+    for (person, said, refused) in [
+        (theirs("/home/ann/.config/git/attributes", false), None, filtered("/home/ann/.config/git/attributes")),
+        (theirs("/home/ann/.config/git/attributes", false), Some("b"), None),
+        (theirs("/etc/gitattributes", true), Some("b"), filtered("/etc/gitattributes")),
+        (theirs("in/each", false), None, filtered("in/each")),
+        (theirs("not/there", false), None, None),
+        (Person::default(), Some("in/each"), filtered("in/each")),
+        (Person::default(), Some("/the/project/in/each"), filtered("/the/project/in/each")),
+        (
+            Person::default(),
+            Some("~/attributes"),
+            Some(GitRefusal::LargeFilesUnknown { path: "~/attributes".into(), problem: "it is not in the project".to_owned() }),
+        ),
+        (Person::default(), Some(""), None),
+    ] {
+        let sample = sample();
+        set(&sample);
+        sample.write("in/each", "*.yml filter=crypt\n");
+        said.iter().for_each(|said| drop(sample.git(&["config", "core.attributesFile", said])));
+        let session = InSession::of_person(sample, person.clone());
+        assert_eq!(session.refused()[0].1, refused, "{person:?} {said:?}");
+    }
+    // One that no file goes through is none, and where there is none at all nobody asks.
+    {
+        let sample = sample();
+        sample.git(&["config", "core.attributesFile", "~/attributes"]);
+        assert_eq!(InSession::of(sample).refused()[0].1, None);
+    }
     let sample = sample();
     set(&sample);
     let session = InSession::of(sample);

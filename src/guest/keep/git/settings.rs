@@ -39,8 +39,9 @@ pub(crate) struct Settings {
     pub(crate) filters: Vec<Vec<u8>>,
     /// Whether it includes files, which are not read: they may say anything.
     pub(crate) has_include: bool,
-    /// Where it says that the person's rules are of what git leaves alone.
+    /// Where it says that the person's rules are of what git leaves alone, and their attributes.
     pub(crate) excludes: Option<Vec<u8>>,
+    pub(crate) attributes: Option<Vec<u8>>,
     /// What was left out that changes what git does.
     pub(crate) notes: Vec<String>,
 }
@@ -55,13 +56,41 @@ pub fn identity_in(text: &[u8]) -> (Option<String>, Option<String>) {
     (last("name"), last("email"))
 }
 
-/// Returns the filters that settings of a person's give programs to, and whether they include files that may give others some.
-pub fn filters_in(text: &[u8]) -> (Vec<BytesPath>, bool) {
-    // What cannot be read to its end is not settings to git either, which then does nothing at all.
-    let entries = super::config::parse(text).unwrap_or_default();
-    let is_filter = |entry: &&Entry| entry.section == "filter" && is_program(entry);
-    let filters = entries.iter().filter(is_filter).filter_map(|entry| entry.subsection.clone().map(BytesPath::from_bytes)).collect();
-    (filters, entries.iter().any(|entry| matches!(entry.section.as_str(), "include" | "includeif")))
+/// What settings of a person's say of filters.
+#[derive(Debug, Default)]
+pub struct Filtering {
+    /// Those that they give programs to.
+    pub filters: Vec<BytesPath>,
+    /// Where they say that attributes are.
+    pub attributes: Option<Vec<u8>>,
+    /// The settings that they include, whenever that is.
+    pub includes: Vec<Vec<u8>>,
+}
+
+impl Filtering {
+    pub fn of(text: &[u8]) -> Self {
+        // What cannot be read to its end is not settings to git either, which then does nothing at all.
+        let entries = super::config::parse(text).unwrap_or_default();
+        let mut filtering = Self::default();
+        for entry in entries {
+            match entry.section.as_str() {
+                "filter" if is_program(&entry) => filtering.filters.extend(entry.subsection.map(BytesPath::from_bytes)),
+                "include" | "includeif" if entry.key == "path" => filtering.includes.extend(entry.value),
+                "core" if entry.is("core", "attributesfile") => filtering.attributes = entry.value,
+                _ => {}
+            }
+        }
+        filtering
+    }
+}
+
+/// Returns the filters that attributes name, whatever for: another line may take one back, which is not looked at.
+pub fn filters_named(attributes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let lines = attributes.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii_start().starts_with(b"#"));
+    lines
+        .flat_map(|line| line.split(u8::is_ascii_whitespace))
+        .filter_map(|word| word.strip_prefix(b"filter="))
+        .filter(|name| !name.is_empty())
 }
 
 /// Returns where settings say that rules are of what git leaves alone.
@@ -85,6 +114,7 @@ pub(crate) fn pick(entries: &[Entry], identity: Option<&Identity>) -> Result<Set
             ("core", None) if entry.key == "repositoryformatversion" => version = entry.value.clone().unwrap_or_default(),
             ("core", None) if entry.key == "worktree" => settings.work_tree.clone_from(&entry.value),
             ("core", None) if entry.key == "excludesfile" => settings.excludes.clone_from(&entry.value),
+            ("core", None) if entry.key == "attributesfile" => settings.attributes.clone_from(&entry.value),
             ("core", None) if CORE.contains(&entry.key.as_str()) => kept.push(entry.clone()),
             ("extensions", None) => check_extension(entry)?,
             ("user", None) if matches!(entry.key.as_str(), "name" | "email") => kept.push(entry.clone()),

@@ -5,7 +5,6 @@ use super::MAX_SMALL;
 use super::Place;
 use super::UNDER_WAY;
 use super::broken;
-use super::join_both;
 use crate::guest::keep::git::config;
 use crate::guest::keep::git::find::MAX_POINTER;
 use crate::guest::keep::git::folder::Kind;
@@ -21,13 +20,10 @@ use crate::guest::keep::git::settings;
 use crate::guest::keep::git::settings::Settings;
 use crate::guest::root::split;
 use crate::wire::BytesPath;
-use crate::wire::Fault;
 use crate::wire::keep::GitRefusal;
 
 /// The longest file of settings or attributes that is read.
 pub(in crate::guest::keep::git) const MAX_CONFIG: u64 = 1 << 20;
-/// How many files of attributes are looked through for filters, of which LFS is one.
-pub(in crate::guest::keep::git) const MAX_ATTRIBUTES: usize = 10_000;
 
 /// What was read of a repository, all of it before anything is written.
 pub(super) struct Contents {
@@ -138,59 +134,6 @@ impl All<'_> {
         let pointer = self.project.read(place.source.path.as_bytes(), MAX_POINTER).ok().flatten().unwrap_or_default();
         if is_ours && pointed(&pointer).is_some() { Ok(()) } else { Err(GitRefusal::NotOurs) }
     }
-
-    /// A filter is a program that the box may lack, and that hostile files must not reach on the person's machine: what a commit would hold
-    /// without it is what it encrypts or strips. What LFS takes out of a repository lies in a folder that nothing brings back, too.
-    fn check_filters(&self, place: &Place<'_>, settings: &Settings, work_tree: &[u8], index: Option<&Index>) -> Result<(), GitRefusal> {
-        if place.kind(&place.common(b"lfs")) == Some(Kind::Folder) {
-            return Err(GitRefusal::LargeFiles);
-        }
-        let own = place.common(b"info/attributes");
-        if let Some(text) = place.read(&own, MAX_CONFIG)? {
-            self.check_attributes(settings, &own, &text)?;
-        }
-        let names = index.iter().flat_map(|index| &index.entries).map(|entry| entry.name.as_slice());
-        let attributes = names.filter(|name| split(name).1 == b".gitattributes");
-        for (n, name) in [&b".gitattributes"[..]].into_iter().chain(attributes).enumerate() {
-            let unknown = |problem| GitRefusal::LargeFilesUnknown { path: BytesPath::from_bytes(name), problem };
-            if n > MAX_ATTRIBUTES {
-                return Err(unknown(format!("there are more than {MAX_ATTRIBUTES} such files")));
-            }
-            match self.project.read(&join_both(work_tree, name), MAX_CONFIG) {
-                Ok(Some(text)) => self.check_attributes(settings, name, &text)?,
-                // Git reads none that is a link either.
-                Ok(None) | Err(Fault::NotRegular { .. }) => {}
-                Err(fault) => return Err(unknown(fault.to_string())),
-            }
-        }
-        Ok(())
-    }
-
-    /// Checks that attributes name no filter that git has a program for. Where settings include others, which nobody reads, any may have one.
-    fn check_attributes(&self, settings: &Settings, path: &[u8], text: &[u8]) -> Result<(), GitRefusal> {
-        let has_program = |name: &[u8]| {
-            let in_person = self.person.filters.iter().any(|filter| filter.as_bytes() == name);
-            settings.has_include || self.person.has_more || in_person || settings.filters.iter().any(|filter| filter == name)
-        };
-        for name in filters_named(text) {
-            if name == b"lfs" {
-                return Err(GitRefusal::LargeFiles);
-            }
-            if has_program(name) {
-                return Err(GitRefusal::Filtered { name: BytesPath::from_bytes(name), path: BytesPath::from_bytes(path) });
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Returns the filters that attributes name, whatever for: another line may take one back, which is not looked at.
-fn filters_named(attributes: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let lines = attributes.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii_start().starts_with(b"#"));
-    lines
-        .flat_map(|line| line.split(u8::is_ascii_whitespace))
-        .filter_map(|word| word.strip_prefix(b"filter="))
-        .filter(|name| !name.is_empty())
 }
 
 /// Returns the folder that a repository's files are in, from the project's.
