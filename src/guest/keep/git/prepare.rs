@@ -19,6 +19,7 @@ use super::refs;
 use super::refs::Head;
 use super::repository::is_bare;
 use super::repository::modules;
+use super::repository::work_tree;
 use super::settings::Settings;
 use super::stash;
 use crate::guest::root::join;
@@ -282,7 +283,10 @@ impl All<'_> {
         let mut rules = match &settings.excludes {
             None => self.person.ignored.as_bytes().to_vec(),
             Some(said) => {
-                let read = self.in_project(said, work_tree).and_then(|path| self.project.read(&path, MAX_CONFIG).ok().flatten());
+                // What the session may not read it does not read here either.
+                let is_hidden = |path: &[u8]| self.hidden.iter().any(|hidden| is_at_or_below(path, hidden.as_bytes()));
+                let inside = self.in_project(said, work_tree).filter(|path| !is_hidden(path));
+                let read = inside.and_then(|path| self.project.read(&path, MAX_CONFIG).ok().flatten());
                 if read.is_none() && !said.is_empty() {
                     let said = BytesPath::from_bytes(said.as_slice());
                     settings.notes.push(format!("what {said} (core.excludesFile) has git ignore is not ignored in the session"));
@@ -297,13 +301,17 @@ impl All<'_> {
     }
 
     /// Returns where in the project a file is that a repository's settings name; `None`: nowhere in it.
-    fn in_project(&self, said: &[u8], work_tree: &[u8]) -> Option<Vec<u8>> {
+    fn in_project(&self, said: &[u8], folder: &[u8]) -> Option<Vec<u8>> {
         match said.strip_prefix(self.place).and_then(|rest| rest.strip_prefix(b"/")) {
-            Some(inside) if !self.place.is_empty() => Some(inside.to_vec()),
+            Some(inside) if !self.place.is_empty() => work_tree(b"", inside),
             _ if said.is_empty() || said.starts_with(b"/") || said.starts_with(b"~") => None,
-            _ => Some(join_both(work_tree, said)),
+            _ => work_tree(folder, said),
         }
     }
+}
+
+fn is_at_or_below(path: &[u8], folder: &[u8]) -> bool {
+    path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
 }
 
 /// Makes the folder of a submodule that cannot be worked in: as little as git needs not to die when it works around it.

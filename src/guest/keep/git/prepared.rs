@@ -301,6 +301,28 @@ fn what_the_person_ignores_everywhere_is_ignored_inside() {
     check(Some("~/elsewhere"), &["a.log", "b.tmp", "keep.log"], 1);
 }
 
+/// The settings of a repository may have come with it: they would have anything of the person's told in the session.
+#[test]
+fn what_a_repository_has_ignored_is_read_neither_outside_nor_where_something_is_hidden() {
+    let outside = tempfile::NamedTempFile::new().expect("a file");
+    fs::write(outside.path(), "token").expect("written");
+    let outside = outside.path().display().to_string();
+    for said in [".env", "./deep/../.env", "/the/project/.env", "/the/project//./.env", "keys/one", "link", "../beside", &outside] {
+        let sample = sample();
+        sample.write(".env", "token");
+        sample.write("keys/one", "token");
+        fs::write(sample.beside("beside"), "token").expect("written");
+        symlink(".env", sample.path("link")).expect("linked");
+        fs::create_dir(sample.path("deep")).expect("made");
+        sample.git(&["config", "core.excludesFile", said]);
+        let session = InSession::hiding(sample, &[".env", "keys"]);
+        let excluded = fs::read_to_string(session.sample.path(".git/info/exclude")).expect("read");
+        assert!(!excluded.contains("token"), "{said}: {excluded}");
+        let notes = &session.prepared.repositories[0].notes;
+        assert!(notes.len() == 1 && notes[0].contains("core.excludesFile"), "{said}: {notes:?}");
+    }
+}
+
 #[test]
 fn a_filter_that_the_persons_git_has_leaves_git_reading_only() {
     let filtered = |path: &str| Some(GitRefusal::Filtered { name: "crypt".into(), path: path.into() });
