@@ -29,6 +29,7 @@ use crate::wire::Fault;
 use crate::wire::keep::ImportedGit;
 use crate::wire::keep::ImportedRepository;
 use crate::wire::keep::IndexImport;
+use crate::wire::keep::MovedRef;
 use crate::wire::keep::NotImported;
 
 /// How long git may go on, when the time for all is over, with moving names that it has begun to move.
@@ -254,7 +255,9 @@ impl<'a> One<'a> {
         if let Some(staging) = &mut staging {
             stashes = self.import_rest(staging, (&left, &rest), fetched, &mut real, &mut done, share);
         }
-        done.moved.sort_by(|one, other| one.name.cmp(&other.name));
+        // Of very many not all are named: what is checked out is.
+        let is_here = |moved: &MovedRef| first.contains_key(&&moved.name);
+        done.moved.sort_by(|one, other| (!is_here(one), &one.name).cmp(&(!is_here(other), &other.name)));
         let mut now = self.started.clone();
         now.refs.extend(done.moved.iter().map(|moved| (moved.name.clone(), moved.new.clone())));
         now.stashes.extend(stashes);

@@ -20,6 +20,8 @@ use super::sample::Sample;
 use super::sample::import_within;
 use super::sample::moved;
 use super::sample::told;
+use crate::wire::keep::ImportedGit;
+use crate::wire::keep::SettledGit;
 
 /// A session that committed on `main`, on which the person works.
 fn session() -> InSession {
@@ -46,6 +48,21 @@ fn branches(sample: &Sample, n: usize, file: &str) {
         )
     };
     give(sample, "fast-import --quiet --force", &(0..n).map(one).collect::<String>());
+}
+
+#[test]
+fn what_is_checked_out_is_named_where_not_all_branches_are() {
+    let session = session();
+    session.git(&["checkout", "-q", "-b", "zz"]);
+    session.sample.commit("c", "1\n");
+    let same: String = (0..300).map(|n| format!("create refs/heads/a{n:03} HEAD\n")).collect();
+    give(&session.sample, "update-ref --stdin", &same);
+    let imported = ImportedGit { repositories: vec![session.end().import_one()], ..ImportedGit::default() };
+    let mut settled = SettledGit { imported, ..SettledGit::default() };
+    settled.fit();
+    let one = &settled.imported.repositories[0];
+    assert_eq!((one.moved.len(), one.n_more.moved), (200, 102));
+    assert_eq!(&moved(one)[..3], ["refs/heads/main", "refs/heads/zz", "refs/heads/a000"]);
 }
 
 #[test]
