@@ -24,6 +24,7 @@ use super::docker::discard;
 use super::docker::is_covered;
 use super::environment;
 use super::git::SessionGit;
+use super::git::outside;
 use super::guest_volume;
 use super::keeper::Keeper;
 use super::keeper::LineError;
@@ -35,6 +36,7 @@ use crate::engine::Labels;
 use crate::wire::BytesPath;
 use crate::wire::keep::Find;
 use crate::wire::keep::Found;
+use crate::wire::keep::Obeyed;
 use crate::wire::keep::ReviewAnswer;
 use crate::wire::keep::ReviewOrder;
 use crate::wire::keep::TurnAnswer;
@@ -104,8 +106,14 @@ struct Looked {
 }
 
 impl Looked {
-    fn of(found: &Found) -> Self {
-        let (covers, warnings) = Covers::of(found);
+    /// Adds what no box and no keeper sees.
+    fn of(project: &Project, mut found: Found) -> Self {
+        let outside = outside(project, found.repositories.iter().map(BytesPath::as_bytes));
+        let (paths, unread) = (std::mem::take(&mut found.auto_run), std::mem::take(&mut found.unread));
+        let mut obeyed = Obeyed { paths, unread, said: Vec::new() };
+        outside.add_to(&mut obeyed);
+        (found.auto_run, found.unread) = (obeyed.paths, obeyed.unread);
+        let (covers, warnings) = Covers::of(&found);
         Self { covers, warnings, is_whole: found.is_whole }
     }
 }
@@ -220,7 +228,7 @@ impl Covering {
             }
         };
         keeper.close();
-        let Looked { covers: seen, warnings, is_whole } = Looked::of(&found);
+        let Looked { covers: seen, warnings, is_whole } = Looked::of(&spec.project, found);
         let mut state = self.state.lock().await;
         let is_new = |warning: &String| !state.warnings.contains(warning);
         let warnings = warnings.into_iter().filter(is_new).collect();
@@ -345,7 +353,7 @@ impl Covering {
                 list.dedup();
             }
         }
-        Ok(Attempt { running, looked: Looked::of(&found) })
+        Ok(Attempt { running, looked: Looked::of(&spec.project, found) })
     }
 
     /// Starts a box that works on a copy of the project. That it is one of this project a keeper says, which has both before it.
@@ -410,7 +418,7 @@ impl Covering {
                 }
             }
         };
-        if found.lost.is_empty() { Ok(Looked::of(&found)) } else { Err(Error::lost_from_view(&found.lost)) }
+        if found.lost.is_empty() { Ok(Looked::of(&spec.project, found)) } else { Err(Error::lost_from_view(&found.lost)) }
     }
 
     /// Returns what the box hides, and what a person should know of what it cannot cover.

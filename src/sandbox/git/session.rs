@@ -8,6 +8,7 @@ use super::Lent;
 use super::Options;
 use super::below;
 use super::below::Below;
+use super::outside::outside;
 use super::settle;
 use super::top::Top;
 use super::volume;
@@ -235,6 +236,7 @@ impl SessionGit {
             person: self.options.person.clone(),
             review: self.review.as_ref().map(ToString::to_string),
             place: BytesPath::from(spec.project.path()),
+            outside: outside(&spec.project, spec.covers.repositories().map(String::as_bytes)),
         };
         let answer = keeper.git(order, cancel).await;
         match &answer {

@@ -174,6 +174,29 @@ pub struct Obeyed {
     pub said: Vec<BytesPath>,
 }
 
+/// What the host read of repositories outside of the project that files `.git` below its top lead to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outside {
+    /// Their settings, as [`Obeyed::unread`] names what nobody read.
+    pub read: Vec<BytesPath>,
+    /// What git obeys in the project because of them.
+    pub obeyed: Obeyed,
+}
+
+impl Outside {
+    /// Adds it to what is known without.
+    pub fn add_to(&self, obeyed: &mut Obeyed) {
+        obeyed.unread.retain(|path| !self.read.contains(path));
+        for (list, more) in
+            [(&mut obeyed.paths, &self.obeyed.paths), (&mut obeyed.unread, &self.obeyed.unread), (&mut obeyed.said, &self.obeyed.said)]
+        {
+            list.extend(more.iter().cloned());
+            list.sort();
+            list.dedup();
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PreparedRepository {
     /// As in [`FoundRepository`].

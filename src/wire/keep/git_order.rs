@@ -5,6 +5,7 @@ use super::AsideGit;
 use super::ImportedGit;
 use super::MayRun;
 use super::Named;
+use super::Outside;
 use super::Person;
 use super::PreparedGit;
 use crate::wire::BytesPath;
@@ -26,6 +27,9 @@ pub enum GitOrder {
         review: Option<String>,
         /// Where the project's folder is on the person's machine.
         place: BytesPath,
+        /// What the host read there of repositories outside of the project.
+        #[serde(default)]
+        outside: Outside,
     },
     /// After it: takes over what it committed, stashed and staged, and moves repositories out of the project that it made.
     Settle {

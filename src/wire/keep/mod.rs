@@ -46,6 +46,7 @@ pub use self::git::MoreImported;
 pub use self::git::MovedRef;
 pub use self::git::NotImported;
 pub use self::git::Obeyed;
+pub use self::git::Outside;
 pub use self::git::Person;
 pub use self::git::PreparedGit;
 pub use self::git::PreparedRepository;

@@ -6,13 +6,16 @@ mod programs;
 mod trees;
 
 use std::collections::BTreeSet;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use super::config;
 use super::config::Entry;
+use super::find::MAX_POINTER;
 use super::folder::Folder;
 use super::folder::Kind;
 use super::record::Start;
+use super::repository::pointed;
 use super::repository::work_tree;
 use super::way::End;
 use super::way::Way;
@@ -90,11 +93,42 @@ pub fn obeyed<'a>(project: &Folder, gits: impl Iterator<Item = &'a BytesPath>, p
 /// Returns the same for a project that is a working tree of a repository elsewhere: `name` is that of a linked worktree there, and empty for
 /// the only one.
 pub fn obeyed_in_worktree(project: &Folder, real: &Folder, name: &[u8], place: &[u8]) -> Obeyed {
+    obeyed_elsewhere(project, real, name, b"", place)
+}
+
+/// The same for a working tree below the top, whose file `.git` leads out of the project; `place` must be known, `git` and `real` are the
+/// file and the repository. `None`: its settings cannot be read, or say that its files are elsewhere.
+pub fn obeyed_below(project: &Folder, git: &[u8], (real, at): (&Folder, &Path), name: &[u8], place: &[u8]) -> Option<Obeyed> {
+    let tree = split(git).0;
+    let entries = config::parse(&real.read(b"config", MAX_CONFIG).ok().flatten()?).ok()?;
+    let said = entries.iter().rfind(|entry| entry.is("core", "worktree")).and_then(|entry| entry.value.as_deref());
+    // A linked worktree is where it is.
+    if let Some(said) = said.filter(|_| name.is_empty()) {
+        let at = at.as_os_str().as_bytes();
+        let whole = if said.starts_with(b"/") { work_tree(b"", &said[1..]) } else { work_tree(at, said) };
+        if whole? != join(place.strip_prefix(b"/")?, tree) {
+            return None;
+        }
+    }
+    Some(obeyed_elsewhere(project, real, name, tree, place))
+}
+
+fn obeyed_elsewhere(project: &Folder, real: &Folder, name: &[u8], tree: &[u8], place: &[u8]) -> Obeyed {
     let mut all = All::new(project, place);
     let own = if name.is_empty() { Vec::new() } else { join(b"worktrees", name) };
-    all.elsewhere(real, b"", &own, b"");
-    all.hooks_elsewhere(real);
+    all.elsewhere(real, b"", &own, tree);
+    all.hooks_elsewhere(real, tree);
     all.done()
+}
+
+/// Returns where a file `.git` below the top of a project leads that lies outside of it, and the settings there as [`Obeyed`] names them;
+/// `None`: it leads into the project, or nowhere.
+pub fn outside(project: &Folder, git: &[u8], place: &[u8]) -> Option<(BytesPath, BytesPath)> {
+    let text = project.read(git, MAX_POINTER).ok().flatten()?;
+    let (to, tree) = (pointed(&text)?, split(git).0);
+    let all = All::new(project, place);
+    let is_outside = !tree.is_empty() && all.meant(tree, to).is_none();
+    is_outside.then(|| (BytesPath::from_bytes(to), BytesPath::from_bytes(all.outside(tree, to))))
 }
 
 /// Returns what git obeys in a project as it was said when a session began: settings elsewhere, as of a linked worktree, are not seen later.
@@ -230,14 +264,14 @@ impl<'a> All<'a> {
     }
 
     /// Counts where links lead that are hooks of a repository elsewhere, as far as that can be told of one whose place is not known.
-    fn hooks_elsewhere(&mut self, real: &Folder) {
+    fn hooks_elsewhere(&mut self, real: &Folder, tree: &[u8]) {
         let inside = real.names(b"hooks").unwrap_or_default();
         let links = inside.into_iter().filter(|(_, kind)| *kind == Kind::Link).map(|(name, _)| join(b"hooks", &name));
         for link in [b"hooks".to_vec()].into_iter().chain(links.take(MAX_LINKS)) {
             let Ok(target) = real.link_target(&link) else { continue };
             let whole = target.starts_with(b"/").then(|| self.meant(b"", &target)).flatten();
             if let Some(path) = whole.or_else(|| self.by_another_way(&target)) {
-                self.hooks(&path, b"");
+                self.hooks(&path, tree);
                 self.say(path.clone());
                 self.add(path);
             }

@@ -85,7 +85,7 @@ pub(super) fn carry_out_within(folders: &Folders<'_>, order: &GitOrder, bounds: 
     let project = open(folders.project)?;
     let starts = folders.kept(b"git")?;
     match order {
-        GitOrder::Prepare { id, sources, hidden, person, review, place } => {
+        GitOrder::Prepare { id, sources, hidden, person, review, place, outside } => {
             check_id(id)?;
             Start::forget_settled(&starts)?;
             // Where nothing was made for it before, it may be by now.
@@ -118,7 +118,7 @@ pub(super) fn carry_out_within(folders: &Folders<'_>, order: &GitOrder, bounds: 
             if !sources.is_empty() {
                 refused.extend(worktrees_below(&found));
             }
-            let mut prepared = prepare(&project, found, &taken, hidden, person, place.as_bytes(), (&starts, id))?;
+            let mut prepared = prepare(&project, found, &taken, hidden, person, (place.as_bytes(), outside), (&starts, id))?;
             write_pointers(sources, &prepared)?;
             prepared.repositories.extend(refused);
             Ok(GitAnswer::Prepared(prepared))

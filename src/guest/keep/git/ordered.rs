@@ -16,7 +16,6 @@ use crate::wire::keep::GitRefusal;
 use crate::wire::keep::GitSource;
 use crate::wire::keep::ImportedGit;
 use crate::wire::keep::NotImported;
-use crate::wire::keep::Person;
 use crate::wire::keep::PreparedGit;
 use crate::wire::keep::PreparedRepository;
 use crate::wire::keep::ReviewedGit;
@@ -72,8 +71,9 @@ impl Case {
     }
 
     fn prepare_for(&self, review: Option<&str>) -> PreparedGit {
-        let (id, review, place) = ("s-1".to_owned(), review.map(str::to_owned), BytesPath::default());
-        let order = GitOrder::Prepare { id, sources: self.sources(), hidden: Vec::new(), person: Person::default(), review, place };
+        let (id, review, sources) = ("s-1".to_owned(), review.map(str::to_owned), self.sources());
+        let (hidden, person, place, outside) = <_>::default();
+        let order = GitOrder::Prepare { id, sources, hidden, person, review, place, outside };
         let GitAnswer::Prepared(prepared) = self.order(&order) else { panic!("another answer") };
         prepared
     }
@@ -180,8 +180,8 @@ fn what_was_committed_is_taken_over_once_and_nothing_of_it_stays() {
     assert_eq!(names(&case.sample.beside("scratch")), 0);
     assert_eq!(case.settle(None, None), SettledGit { is_settled: true, ..SettledGit::default() });
     // Its record goes with the next one's preparation, and without a record nobody says that there is nothing.
-    let (id, place) = ("s-2".to_owned(), BytesPath::default());
-    let order = GitOrder::Prepare { id, sources: Vec::new(), hidden: Vec::new(), person: Person::default(), review: None, place };
+    let (sources, hidden, person, review, place, outside) = <_>::default();
+    let order = GitOrder::Prepare { id: "s-2".to_owned(), sources, hidden, person, review, place, outside };
     case.order(&order);
     assert_eq!(names(&case.sample.beside("state/git")), 1);
     let unknown = case.settle(None, None);

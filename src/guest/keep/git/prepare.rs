@@ -28,6 +28,7 @@ use crate::wire::Fault;
 use crate::wire::keep::FoundGit;
 use crate::wire::keep::GitKind;
 use crate::wire::keep::GitRefusal;
+use crate::wire::keep::Outside;
 use crate::wire::keep::Person;
 use crate::wire::keep::PreparedGit;
 use crate::wire::keep::PreparedRepository;
@@ -65,7 +66,7 @@ pub struct Source<'a> {
 /// Makes a session's git folders, without running git.
 ///
 /// A session that has its folder is refused: what it left there is not to be lost. `hidden` are files and folders of the project that the
-/// box masks, `place` is where the project is on the person's machine. Each repository that git cannot write to is named with why, and has no
+/// box masks, `place` is where the project is on the person's machine, and `outside` what was read there. Each repository that git cannot write to is named with why, and has no
 /// folder; the others do not wait for it.
 pub fn prepare(
     project: &Folder,
@@ -73,7 +74,7 @@ pub fn prepare(
     sources: &[Source<'_>],
     hidden: &[BytesPath],
     person: &Person,
-    place: &[u8],
+    (place, outside): (&[u8], &Outside),
     (state, id): (&Folder, &str),
 ) -> Result<PreparedGit, Fault> {
     check_id(id)?;
@@ -98,6 +99,7 @@ pub fn prepare(
         obeyed.unread.extend(there.unread);
         obeyed.said.extend(there.said);
     }
+    outside.add_to(&mut obeyed);
     let prepared = PreparedGit { repositories: all.prepared, n_more: 0, obeyed };
     let mut start = Start::new(project, found, all.started);
     start.prepared.clone_from(&prepared);

@@ -24,6 +24,7 @@ use crate::wire::keep::GitRefusal;
 use crate::wire::keep::Identity;
 use crate::wire::keep::ImportedGit;
 use crate::wire::keep::ImportedRepository;
+use crate::wire::keep::Outside;
 use crate::wire::keep::Person;
 use crate::wire::keep::PreparedGit;
 use crate::wire::keep::PreparedRepository;
@@ -249,7 +250,8 @@ impl InSession {
         let state = Folder::open(&state).expect("opens");
         let identity = Some(Identity { name: "Ann".into(), email: "ann@example.org".into() });
         let person = Person { identity, ..person };
-        let prepared = prepare(&project, found, &[source], &hidden, &person, b"/the/project", (&state, ID)).expect("prepared");
+        let prepared =
+            prepare(&project, found, &[source], &hidden, &person, (b"/the/project", &Outside::default()), (&state, ID)).expect("prepared");
         Self { sample, prepared, before }
     }
 
@@ -324,6 +326,6 @@ impl Linked {
         };
         let state = open(&self.sample.beside("state"));
         let project = open(&self.sample.path(""));
-        prepare(&project, FoundGit::default(), &[source], &[], &Person::default(), b"", (&state, ID))
+        prepare(&project, FoundGit::default(), &[source], &[], &Person::default(), (b"", &Outside::default()), (&state, ID))
     }
 }

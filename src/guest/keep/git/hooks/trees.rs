@@ -7,6 +7,7 @@ use super::All;
 use super::MAX_CONFIG;
 use super::MAX_REPOSITORIES;
 use super::MAX_TREES;
+use super::TOP;
 use super::config;
 use super::config::Entry;
 use crate::guest::keep::git::End;
@@ -17,6 +18,7 @@ use crate::guest::keep::git::find::MAX_POINTER;
 use crate::guest::keep::git::repository::is_repository;
 use crate::guest::keep::git::repository::modules;
 use crate::guest::keep::git::repository::pointed;
+use crate::guest::keep::git::repository::work_tree;
 use crate::guest::root::join;
 use crate::guest::root::split;
 
@@ -71,13 +73,37 @@ impl All<'_> {
                 self.linked(split(above).0, name, tree);
             }
             Some(path) => self.repository(&path, tree),
-            // The host reads that of the project itself, with those of its submodules.
-            None if is_within || tree.is_empty() || memchr::memmem::find(to, b"/modules/").is_some() => {}
-            None => {
-                let common = if is_linked(to) { split(split(to).0).0 } else { to };
-                self.unread.insert(join(common, b"config"));
-            }
+            // The host reads that of the project itself.
+            None if is_within || tree.is_empty() || self.is_known_to_the_host(tree, to) => {}
+            None => drop(self.unread.insert(self.outside(tree, to))),
         }
+    }
+
+    /// Returns where the settings are of the repository outside of the project that a file `.git` leads to, by its letters.
+    pub(super) fn outside(&self, tree: &[u8], to: &[u8]) -> Vec<u8> {
+        let common = if split(split(to).0).1 == b"worktrees" { split(split(to).0).0 } else { to };
+        let config = join(common, b"config");
+        self.whole(tree, &config).unwrap_or(config)
+    }
+
+    /// Whether a repository is that of a submodule of one that the host reads unasked: of one around the project, or of the project's own, where
+    /// that lies elsewhere.
+    fn is_known_to_the_host(&self, tree: &[u8], to: &[u8]) -> bool {
+        let (Some(to), false) = (self.whole(tree, to), split(split(to).0).1 == b"worktrees") else { return false };
+        let around = self.place.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| [&self.place[..at], b"/.git"].concat());
+        let text = self.project.read(TOP, MAX_POINTER).ok().flatten().unwrap_or_default();
+        let own = pointed(&text).and_then(|to| self.whole(b"", to));
+        around.chain(own).any(|git| to.starts_with(&[&git, b"/modules/".as_slice()].concat()))
+    }
+
+    /// Returns a path that is said in the project, as a whole one by its letters; `None`: nobody knows where the project is.
+    fn whole(&self, from: &[u8], said: &[u8]) -> Option<Vec<u8>> {
+        let whole = if said.starts_with(b"/") {
+            work_tree(b"", &said[1..])?
+        } else {
+            work_tree(&join(self.place.strip_prefix(b"/")?, from), said)?
+        };
+        Some([b"/", whole.as_slice()].concat())
     }
 
     /// Reads a repository as a linked worktree has it.
@@ -265,9 +291,25 @@ mod tests {
         sample.write("absent/.git", "gitdir: ../not/there\n");
         sample.write("tree/.git", "gitdir: /elsewhere/main/.git/worktrees/tree\n");
         sample.write("apart/.git", "gitdir: ../../beside\n");
-        let unread: Vec<String> =
-            look(&sample, &["absent/.git", "apart/.git", "sub/.git", "tree/.git"]).unread.iter().map(BytesPath::to_text).collect();
-        assert_eq!(unread, ["../../beside/config", "/elsewhere/main/.git/config"]);
+        sample.write("a/.git", "gitdir: /elsewhere/.git/modules/a\n");
+        sample.write("b/.git", "gitdir: ../../.git/modules/../b/modules/c\n");
+        sample.write("around/.git", "gitdir: ../../.git/modules/around\n");
+        sample.write("w/.git", "gitdir: ../../.git/modules/around/worktrees/w\n");
+        let gits = ["a/.git", "absent/.git", "apart/.git", "around/.git", "b/.git", "sub/.git", "tree/.git", "w/.git"];
+        let unread: Vec<String> = look(&sample, &gits).unread.iter().map(BytesPath::to_text).collect();
+        let above = sample.path("").parent().expect("a folder").display().to_string();
+        let beside = [".git/b/modules/c", ".git/modules/around", "beside"].map(|path| format!("{above}/{path}/config"));
+        let elsewhere = ["/elsewhere/.git/modules/a/config", "/elsewhere/main/.git/config"].map(str::to_owned);
+        let mut expected = [elsewhere.to_vec(), beside.to_vec()].concat();
+        expected.sort();
+        assert_eq!(unread, expected);
+        // The project is a submodule, with others in it.
+        fs::rename(sample.path(".git"), sample.beside("git")).expect("moved");
+        sample.write(".git", "gitdir: /elsewhere/.git/modules/a\n");
+        sample.write("b/.git", "gitdir: /elsewhere/.git/modules/a/modules/b\n");
+        sample.write("c/.git", "gitdir: /elsewhere/.git/modules/b/modules/c\n");
+        let unread: Vec<String> = look(&sample, &["b/.git", "c/.git"]).unread.iter().map(BytesPath::to_text).collect();
+        assert_eq!(unread, ["/elsewhere/.git/modules/b/modules/c/config"]);
         let linked = Linked::new();
         let place = linked.sample.path("").display().to_string();
         let project = Folder::open(&linked.sample.path("")).expect("opens");
