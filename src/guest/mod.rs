@@ -32,6 +32,7 @@ mod listen;
 mod memory;
 mod mounts;
 mod order;
+mod own_folder;
 mod pool;
 mod prepare;
 mod process;

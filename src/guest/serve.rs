@@ -198,7 +198,11 @@ impl Serving<'_> {
                 self.busy_until = None;
                 memory::let_go_of_program();
             }
-            Next::End => return Ok(false),
+            Next::End => {
+                // The commands under way end with this process.
+                self.session.keep_open();
+                return Ok(false);
+            }
             Next::Fatal(reason) => return Err(Error::Closed(reason)),
             Next::SpawnerGone => {
                 return Err(Error::Closed(SPAWNER_KILLED.to_owned()));
@@ -211,6 +215,7 @@ impl Serving<'_> {
                     return Err(Error::Closed(reason));
                 }
                 self.calls.remove(&id);
+                self.session.keep_open();
                 self.send(ToHost::Done { id, output });
             }
             Next::Frame(ToGuest::Hello(_)) => return Err(Error::NoHello),

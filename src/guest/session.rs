@@ -38,6 +38,7 @@ use super::jobs::Jobs;
 use super::jobs::drop_oldest;
 use super::order::Report;
 use super::order::Stop;
+use super::own_folder::OwnFolder;
 use super::pool::Pool;
 use super::process::Control;
 use super::process::Spawner;
@@ -100,6 +101,7 @@ pub(super) struct Session {
     pub(super) n_running: AtomicUsize,
     pub(super) n_started: AtomicUsize,
     workspace: Arc<Workspace>,
+    own_folder: OwnFolder,
     pool: Pool,
     background: Mutex<Vec<Background>>,
     /// For the next command to tell.
@@ -131,6 +133,7 @@ impl Session {
             n_running: AtomicUsize::new(0),
             n_started: AtomicUsize::new(0),
             workspace: Arc::new(Workspace::open(&setup.workspace)?),
+            own_folder: OwnFolder::of(&setup.workspace),
             pool: Pool::start()?,
             background: Mutex::default(),
             notices: Mutex::default(),
@@ -345,6 +348,11 @@ impl Session {
         if !notices.contains(&notice) {
             notices.push(notice);
         }
+    }
+
+    /// Opens the project's own folder again if a command closed it; the next one is told.
+    pub(super) fn keep_open(&self) {
+        self.own_folder.open_again().into_iter().for_each(|said| self.tell(said));
     }
 
     fn notices(&self) -> std::sync::MutexGuard<'_, Vec<String>> {

@@ -62,6 +62,7 @@ mod secrets;
 mod setuid;
 mod sh;
 mod shared_server;
+mod shut;
 mod stopping;
 mod syscalls;
 mod task;
