@@ -1,6 +1,7 @@
 //! Files that are there already, and that a command which is given them changes.
 
 use super::Command;
+use super::LineProgram;
 use super::Word;
 
 /// Programs that write into the files they are given.
@@ -40,6 +41,10 @@ pub(super) fn files(command: &Command) -> Vec<&str> {
     let known = || arguments.iter().filter_map(Word::known).filter(|text| !text.starts_with('-'));
     let behind = |option: &'static str| arguments.windows(2).filter(move |pair| pair[0].text == option).filter_map(|pair| pair[1].known());
     let mut files = patched(command);
+    // What is done to the lines is no file.
+    if let Some(program) = LineProgram::of(command).filter(|program| program.is_in_place) {
+        return program.files;
+    }
     match command.name().unwrap_or_default() {
         name if EDITING.contains(&name) => files.extend(known()),
         "patch" => files.extend(known().next()),
@@ -108,5 +113,6 @@ mod tests {
         check("python3 -c 'print(open(\"a.json\").read())'", &[]);
         check("git diff run.sh", &[]);
         check("sort run.sh", &[]);
+        check("perl -pi -e s/a/b/", &[]);
     }
 }

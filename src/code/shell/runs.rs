@@ -1,6 +1,7 @@
 //! Which files a command runs: by a shell, or by a program that takes them for a program or for rules.
 
 use super::Command;
+use super::LineProgram;
 use super::Word;
 use super::written::key;
 
@@ -100,7 +101,8 @@ pub(super) fn programs(command: &Command, before: Option<&Command>) -> Vec<Strin
     let piped = before.filter(|before| command.piped && matches!(before.name(), Some("cat" | "head" | "tail" | "tee" | "sed")));
     files.extend(piped.into_iter().flat_map(Command::arguments).map(key));
     // The first word, and what an option is given: behind it, behind a sign, or right behind its letter.
-    let (mut is_behind_option, mut has_first) = (false, rules.is_some());
+    let only_edits = LineProgram::of(command).is_some_and(|program| program.only_edits());
+    let (mut is_behind_option, mut has_first) = (false, rules.is_some() || only_edits);
     for word in command.arguments() {
         let text = word.text.as_str();
         if let Some(option) = text.strip_prefix('-') {
@@ -109,7 +111,7 @@ pub(super) fn programs(command: &Command, before: Option<&Command>) -> Vec<Strin
             is_behind_option = true;
             continue;
         }
-        if is_behind_option || !has_first {
+        if (is_behind_option && !only_edits) || !has_first {
             files.push(key(word));
             // `python3 -m NAME`
             files.extend(is_language.then(|| format!("{}.py", key(word))));
@@ -168,6 +170,7 @@ mod tests {
         check("gcc -O2 a.c", &["a.c"]);
         check("go run main.go", &["main.go"]);
         check("NODE_OPTIONS='-r ./a.js' node", &["a.js"]);
+        check("perl -ne 'do shift' a.pl", &["a.pl"]);
         check("ls a.sh", &[]);
         check("bash -ec 'ls x/y'", &[]);
         check("grep x a.py", &[]);
