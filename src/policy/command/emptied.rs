@@ -2,6 +2,7 @@
 
 use super::blocked::is_nothing;
 use super::ground::Ground;
+use super::in_place;
 use super::place;
 use super::taking;
 use super::words;
@@ -28,9 +29,7 @@ pub(super) fn reason(command: &Command, ground: &Ground) -> Option<String> {
         "tee" if !words::has(arguments, "a", &["--append"]) => {
             words::operands(arguments).any(is_project).then(|| format!("it writes over {}", place::PROJECT))
         }
-        "sed" | "gsed" if words::may_have(arguments, "i", &["--in-place"]) && arguments.iter().any(deletes_all) => {
-            precious().map(|what| format!("it empties {what}"))
-        }
+        "sed" | "gsed" | "perl" | "ruby" | "gawk" if in_place::empties(command) => precious().map(|what| format!("it empties {what}")),
         "tar" | "bsdtar" | "gtar" if has_long(arguments, "--remove-files", "--rem") => precious().map(|what| format!("it removes {what}")),
         "rsync" if has_long(arguments, "--remove-source-files", "--remove-s") => precious().map(|what| format!("it removes {what}")),
         "rsync" if arguments.iter().any(|word| word.text.starts_with("--del")) => {
@@ -51,51 +50,4 @@ fn is_output(word: &Word, ground: &Ground) -> bool {
 /// Returns whether an option is there, shortened to no less than this.
 fn has_long(arguments: &[Word], option: &str, shortest: &str) -> bool {
     arguments.iter().any(|word| option.starts_with(word.text.as_str()) && word.text.starts_with(shortest))
-}
-
-/// Lines as they are found in any file.
-const LINES: [&str; 5] = ["fn main() {", "}", "x = 1;", "# A text.", "import a"];
-
-/// Returns whether a word is a script of `sed` that leaves next to nothing of a file.
-pub(super) fn deletes_all(word: &Word) -> bool {
-    let script = word.text.trim().trim_start_matches("-i").trim_start_matches("-e");
-    script.len() <= SCRIPT_MAX && script.split([';', '\n']).any(|step| step_deletes(step.trim()))
-}
-
-/// The longest script that is looked through.
-const SCRIPT_MAX: usize = 256;
-
-fn step_deletes(step: &str) -> bool {
-    if let Some(mark) = step.strip_prefix('s').and_then(|rest| rest.chars().next()).filter(char::is_ascii_punctuation) {
-        let mut parts = step[2..].split(mark);
-        let (Some(pattern), Some("")) = (parts.next(), parts.next()) else { return false };
-        return finds(&format!("^(?:{pattern})$"));
-    }
-    let Some(address) = step.strip_suffix(['d', 'D', 'Q']).map(str::trim_end) else { return false };
-    // All but what it names, which may be every line that says something.
-    if let Some(kept) = address.strip_suffix('!') {
-        let named = kept.trim_end().strip_prefix('/').and_then(|rest| rest.split_once('/'));
-        return !named.is_some_and(|(pattern, behind)| finds(pattern) && matches!(behind, "" | ",$"));
-    }
-    if address.is_empty() {
-        return true;
-    }
-    let (from, to) = match address.strip_prefix('/').map(|rest| rest.split_once('/')) {
-        Some(Some((pattern, behind))) if finds(pattern) => return behind.is_empty() || behind == ",$",
-        Some(_) => return false,
-        None => address.split_once(',').unwrap_or((address, "")),
-    };
-    if matches!(from, "0~1" | "1~1") || (from == "1" && step.ends_with('Q')) {
-        return true;
-    }
-    let number = |text: &str| text.trim().trim_start_matches(['+', '~']).parse::<u64>().ok();
-    // From one of the first lines to the end, or to one that few files have.
-    number(from).is_some_and(|from| from <= 3) && (to == "$" || number(to).is_some_and(|to| to >= 100))
-}
-
-/// Returns whether a pattern is found in any line.
-fn finds(pattern: &str) -> bool {
-    let plain = pattern.replace("\\(", "(").replace("\\)", ")").replace("\\|", "|");
-    let regex = regex::RegexBuilder::new(&plain).size_limit(1 << 16).build();
-    regex.is_ok_and(|regex| LINES.iter().all(|line| regex.is_match(line)))
 }

@@ -22,6 +22,7 @@ mod git_names;
 mod git_verbs;
 mod ground;
 mod handed;
+mod in_place;
 mod mention;
 mod mode;
 mod network;

@@ -26,53 +26,108 @@ const PLAIN: [&str; 14] = [
 
 /// Returns whether a program may be started by what `sed` is told.
 pub(super) fn may_start(arguments: &[Word]) -> bool {
-    let mut words = arguments.iter();
-    // What stands first is the script, unless an option says one.
-    let (mut first, mut has_script, mut only_operands) = (None, false, false);
-    while let Some(word) = words.next() {
-        let Some(text) = word.known() else {
-            // What `find` hands on begins with a place.
-            if first.is_none() && !has_script || (may_be_option(word) && word.text != "{}" && !only_operands) {
-                return true;
+    let told = Told::read(arguments);
+    told.may_be_more || told.scripts.iter().any(|script| starts(script))
+}
+
+/// Returns whether `sed` is told to print by command alone, and none of its scripts prints a line or adds a text.
+pub(super) fn prints_nothing(arguments: &[Word]) -> bool {
+    let told = Told::read(arguments);
+    told.is_quiet && !told.scripts.is_empty() && !told.scripts.iter().any(|script| prints(script))
+}
+
+/// What the words of `sed` say.
+struct Told<'a> {
+    scripts: Vec<&'a str>,
+    /// There may be scripts besides.
+    may_be_more: bool,
+    /// It prints no line by itself.
+    is_quiet: bool,
+}
+
+impl<'a> Told<'a> {
+    fn read(arguments: &'a [Word]) -> Self {
+        let mut told = Told { scripts: Vec::new(), may_be_more: false, is_quiet: false };
+        let mut words = arguments.iter();
+        // What stands first is the script, unless an option says one.
+        let (mut first, mut has_script, mut only_operands) = (None, false, false);
+        while let Some(word) = words.next() {
+            let Some(text) = word.known() else {
+                // What `find` hands on begins with a place.
+                told.may_be_more |= first.is_none() && !has_script || (may_be_option(word) && word.text != "{}" && !only_operands);
+                continue;
+            };
+            if only_operands || !text.starts_with('-') || text == "-" {
+                first.get_or_insert(text);
+            } else if text == "--" {
+                only_operands = true;
+            } else if let Some(long) = text.strip_prefix("--") {
+                let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
+                if name.starts_with('e') {
+                    has_script = true;
+                    told.script(value.or_else(|| words.next().and_then(Word::known)));
+                } else if !PLAIN.iter().any(|known| known.strip_prefix("--").is_some_and(|known| known == name)) {
+                    told.may_be_more = true;
+                }
+                told.is_quiet |= matches!(name, "quiet" | "silent");
+            } else {
+                has_script |= told.letters(text, &mut words);
             }
-            continue;
-        };
-        if only_operands || !text.starts_with('-') || text == "-" {
-            first.get_or_insert(text);
-        } else if text == "--" {
-            only_operands = true;
-        } else if let Some(long) = text.strip_prefix("--") {
-            let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
-            if name.starts_with('e') {
-                has_script = true;
-                let script = value.or_else(|| words.next().and_then(Word::known));
-                if script.is_none_or(starts) {
+        }
+        if !has_script {
+            told.scripts.extend(first);
+        }
+        told
+    }
+
+    /// Takes options of one letter; returns whether a script stands behind them.
+    fn letters(&mut self, text: &'a str, words: &mut std::slice::Iter<'a, Word>) -> bool {
+        for (at, letter) in text.char_indices().skip(1) {
+            match letter {
+                'n' => self.is_quiet = true,
+                'E' | 'r' | 's' | 'u' | 'z' => {}
+                // The rest is the end of a name, or a number.
+                'i' => return false,
+                'e' => {
+                    let attached = Some(&text[at + 1..]).filter(|text| !text.is_empty());
+                    self.script(attached.or_else(|| words.next().and_then(Word::known)));
                     return true;
                 }
-            } else if !PLAIN.iter().any(|known| known.strip_prefix("--").is_some_and(|known| known == name)) {
-                return true;
-            }
-        } else {
-            for (at, letter) in text.char_indices().skip(1) {
-                match letter {
-                    'n' | 'E' | 'r' | 's' | 'u' | 'z' => {}
-                    // The rest is the end of a name, or a number.
-                    'i' => break,
-                    'e' => {
-                        has_script = true;
-                        let attached = Some(&text[at + 1..]).filter(|text| !text.is_empty());
-                        let script = attached.or_else(|| words.next().and_then(Word::known));
-                        if script.is_none_or(starts) {
-                            return true;
-                        }
-                        break;
-                    }
-                    _ => return true,
+                _ => {
+                    self.may_be_more = true;
+                    return false;
                 }
             }
         }
+        false
     }
-    !has_script && first.is_some_and(starts)
+
+    fn script(&mut self, script: Option<&'a str>) {
+        self.scripts.extend(script);
+        self.may_be_more |= script.is_none();
+    }
+}
+
+/// Returns whether a script prints something, or cannot be read.
+fn prints(script: &str) -> bool {
+    let mut rest = script.trim_start_matches(BETWEEN);
+    while !rest.is_empty() {
+        let Some(after) = step(rest) else { return true };
+        let command = behind_addresses(&rest[..rest.len() - after.len()]).unwrap_or_default();
+        let is_quiet = match command.chars().next() {
+            Some('s') => {
+                let flags = command[1..].chars().next().and_then(|mark| command.rsplit(mark).next());
+                flags.is_some_and(|flags| !flags.contains(['p', 'w']))
+            }
+            Some(letter) => "{dDgGhHxzytTb:#".contains(letter),
+            None => false,
+        };
+        if !is_quiet {
+            return true;
+        }
+        rest = after.trim_start_matches(BETWEEN);
+    }
+    false
 }
 
 /// Returns the files that a script reads and writes by `r` and `w`, as far as it can be read.
@@ -89,11 +144,7 @@ pub(super) fn files(script: &str) -> Vec<&str> {
 
 /// Returns the file that a command names: all that stands to the end of its line behind `r` or `w`, or behind that flag of `s`.
 fn file(command: &str) -> Option<&str> {
-    let mut rest = address(command)?;
-    if let Some(second) = rest.trim_start().strip_prefix(',') {
-        rest = address(second.trim_start().trim_start_matches(['+', '~']))?;
-    }
-    let rest = rest.trim_start_matches([' ', '\t', '!']);
+    let rest = behind_addresses(command)?;
     let named = match rest.chars().next()? {
         'r' | 'R' | 'w' | 'W' => &rest[1..],
         's' => {
@@ -126,12 +177,7 @@ fn starts(script: &str) -> bool {
 
 /// Takes one command off; `None` where it starts something, or cannot be read.
 fn step(text: &str) -> Option<&str> {
-    let mut rest = address(text)?;
-    if let Some(second) = rest.trim_start().strip_prefix(',') {
-        rest = address(second.trim_start().trim_start_matches(['+', '~']))?;
-    }
-    rest = rest.trim_start_matches([' ', '\t', '!']);
-    let mut letters = rest.chars();
+    let mut letters = behind_addresses(text)?.chars();
     let command = letters.next()?;
     let behind = letters.as_str();
     match command {
@@ -162,7 +208,16 @@ fn step(text: &str) -> Option<&str> {
     }
 }
 
-/// Takes off where a command applies.
+/// Takes off the one or two places between which a command applies.
+fn behind_addresses(text: &str) -> Option<&str> {
+    let mut rest = address(text)?;
+    if let Some(second) = rest.trim_start().strip_prefix(',') {
+        rest = address(second.trim_start().trim_start_matches(['+', '~']))?;
+    }
+    Some(rest.trim_start_matches([' ', '\t', '!']))
+}
+
+/// Takes off one of them.
 fn address(text: &str) -> Option<&str> {
     let rest = match text.chars().next()? {
         '/' => delimited(&text[1..], '/', true)?,

@@ -2,8 +2,8 @@
 
 use super::blocked::is_nothing;
 use super::blocked::target_folder;
-use super::emptied::deletes_all;
 use super::ground::Ground;
+use super::in_place;
 use super::mode;
 use super::place;
 use super::words;
@@ -30,7 +30,7 @@ pub(super) fn takes(command: &Command, ground: &Ground) -> bool {
         Some("cp" | "install" | "ln") => arguments.iter().any(is_nothing),
         Some("dd") => arguments.iter().any(|word| word.text.strip_prefix("of=").is_some_and(|to| is_given(to, word.kind))),
         Some("tee") => !words::has(arguments, "a", &["--append"]),
-        Some("sed" | "gsed") => words::has(arguments, "i", &["--in-place"]) && arguments.iter().any(deletes_all),
+        Some("sed" | "gsed" | "perl" | "ruby" | "gawk") => in_place::empties(command),
         Some("chmod") => mode::takes_reading(arguments),
         _ => false,
     }
