@@ -455,7 +455,7 @@ fn what_is_blocked_counts_from_where_the_last_command_left_off() {
         ("/", ["rm -rf home", "rm -rf *"], ["rm -rf /workspace/sub/x", "rm -rf tmp/x"]),
         ("/workspace", ["rm -rf *", "find . -delete"], ["rm -rf target", "rm -rf src/*"]),
         ("/workspace/sub", ["rm -rf ..", "rm -rf ../*"], ["rm -rf *", "find . -delete"]),
-        ("/home", ["rm -rf *", "rm -rf ../usr"], ["rm -rf me", "make"]),
+        ("/home", ["rm -rf me", "rm -rf ../usr"], ["rm -rf me/x", "make"]),
     ] {
         policy.move_to(&here.into());
         for command in blocked {

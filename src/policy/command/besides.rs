@@ -92,7 +92,9 @@ fn is_of(other: &Other, reason: &str) -> bool {
 }
 
 fn loses(reason: &str) -> bool {
-    let is_of_system = || OF_THE_SYSTEM.iter().any(|folder| reason.strip_suffix(folder).is_some_and(|before| before.ends_with(' ')));
+    let last = reason.rsplit(' ').next().unwrap_or_default();
+    let is_in = |rest: &str| rest.is_empty() || rest.starts_with('/');
+    let is_of_system = || OF_THE_SYSTEM.iter().any(|folder| last.strip_prefix(folder).is_some_and(is_in));
     reason.contains(place::PROJECT) || LOST.iter().any(|lost| reason.contains(lost)) || is_of_system()
 }
 

@@ -154,7 +154,9 @@ fn looks_like_removal(program: &Word, arguments: &[Word], ground: &Ground) -> Op
         false => place::precious_by_name(&word.text, ground),
     };
     let what = words::operands(arguments).find_map(precious)?;
-    recursive.then(|| format!("it may remove {what}: which program it starts cannot be read"))
+    // To look through what lies there is everyday: `$GREP -r x /usr/include`.
+    let is_meant = forced || !place::is_within_system(&what);
+    (recursive && is_meant).then(|| format!("it may remove {what}: which program it starts cannot be read"))
 }
 
 /// `rm$X-rf$X/`: what an expansion glues together.

@@ -69,15 +69,16 @@ pub(super) fn chooses(arguments: &[Word], ground: &Ground) -> bool {
     !expression.prints_all || precious(&expression.places, ground, false).is_none()
 }
 
-/// Returns what is precious among the places where `find` begins. Of the root and of the home folder nothing is ever meant; in the project a test
-/// may choose.
+/// Returns what is precious among the places where `find` begins. Of the root and of the home folder nothing is ever meant; in the project, and in a
+/// folder within one of the system, a test may choose.
 fn precious(places: &[&str], ground: &Ground, is_chosen: bool) -> Option<String> {
     places.iter().find_map(|path| {
         // What it removes is what lies in there: of the folder for what is temporary too that is everyday.
         let found = place::precious(&format!("{path}/*"), ground)?;
         // The project by another name, such as `../workspace`.
         let is_project = found == place::PROJECT || place::whole(path, ground).is_some();
-        (!is_chosen || (!path.starts_with("..") && !is_project)).then(|| if is_project { place::PROJECT.to_owned() } else { found })
+        let may_choose = path.starts_with("..") || is_project || place::is_within_system(&found);
+        (!is_chosen || !may_choose).then(|| if is_project { place::PROJECT.to_owned() } else { found })
     })
 }
 

@@ -71,6 +71,8 @@ impl Place {
             [one] if one == "workspace" => Some(PROJECT.to_owned()),
             [one] if one == "tmp" && has_stars => None,
             [one] => Some(format!("/{one}")),
+            [home, _] if home == "home" => Some("the home folder".to_owned()),
+            [one, two] if one == "usr" || (one == "var" && two == "lib") => Some(format!("/{one}/{two}")),
             _ => None,
         }
     }
@@ -190,6 +192,11 @@ pub(super) fn precious_by_name(path: &str, ground: &Ground) -> Option<String> {
     precious(path, ground).filter(|_| is_meant)
 }
 
+/// Returns whether what is precious is a folder within one of the system: `/usr/lib`.
+pub(super) fn is_within_system(what: &str) -> bool {
+    what.matches('/').count() > 1
+}
+
 /// How a path stands for the whole project.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Whole {
@@ -264,6 +271,11 @@ mod tests {
             "/../",
             "/usr",
             "/etc/*",
+            "/usr/lib",
+            "/usr/local/*",
+            "/var/lib",
+            "/home/agent",
+            "/home/agent/*",
             "/usr/..",
             "~",
             "~/",
@@ -304,6 +316,9 @@ mod tests {
             "/tmp/*",
             "/workspace/a",
             "/var/lib/apt/lists/*",
+            "/usr/local/go",
+            "/home/agent/.cache",
+            "/var/cache/*",
             "~/.cache",
             "$HOME/x",
             "",
