@@ -1,6 +1,7 @@
 //! Commands that nobody wants from an agent, in whatever mode.
 
 use super::emptied;
+use super::ending;
 use super::finding;
 use super::ground::Ground;
 use super::mode;
@@ -85,7 +86,9 @@ pub(super) fn reason(command: &Command, ground: &Ground) -> Option<String> {
             let ending = arguments.iter().find(ends).filter(|_| !arguments.first().is_some_and(asks));
             ending.map(|word| format!("systemctl {} ends the machine", word.text))
         }
-        "kill" => kills_all(arguments).then(|| "it ends every process".to_owned()),
+        "kill" if ending::by_number(arguments) => Some("it ends every process".to_owned()),
+        "pkill" if ending::by_pattern(arguments) => Some("it ends every process".to_owned()),
+        "killall" if ending::by_name(arguments) => Some("it ends every process".to_owned()),
         "killall5" => Some("it ends every process".to_owned()),
         "chmod" | "chown" | "chgrp" => owners(name, arguments, ground),
         "dd" => dd(arguments),
@@ -170,17 +173,6 @@ fn split_by_expansion(program: &Word, ground: &Ground) -> Option<String> {
 /// Returns whether a word is a file that is always empty.
 pub(super) fn is_nothing(word: &Word) -> bool {
     word.text == "/dev/null"
-}
-
-/// `-1` as a process, not as a signal.
-fn kills_all(arguments: &[Word]) -> bool {
-    let mut rest = arguments;
-    match rest.first().map(|word| word.text.as_str()) {
-        Some("-s" | "-n" | "--signal") => rest = rest.get(2..).unwrap_or_default(),
-        Some(first) if first.starts_with('-') && first != "--" => rest = &rest[1..],
-        _ => {}
-    }
-    rest.iter().any(|word| word.text == "-1")
 }
 
 fn owners(name: &str, arguments: &[Word], ground: &Ground) -> Option<String> {

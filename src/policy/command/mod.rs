@@ -13,6 +13,7 @@ mod builtins;
 #[cfg(test)]
 mod corpus;
 mod emptied;
+mod ending;
 mod extended;
 mod fed;
 mod finding;
