@@ -183,13 +183,13 @@ impl Reader {
                 around.clone_from(&command.given);
             }
             self.script.values.extend(values::read_lines(&command));
+            let is_in_function = found.functions.iter().any(|function| function.body.contains(&(starts.len() - 1)));
             let again = self.values.put_in(&command, &mut self.left);
-            self.values.note(&command);
+            self.values.note(&command, if is_in_function { ANY_WORDS } else { self.given_words });
             let known = again.as_ref().unwrap_or(&command);
             self.files.note(known, piping.as_ref());
             self.piping = std::mem::replace(&mut piping, written::passes_on(known).then(|| known.clone()));
             before = Some(command.clone());
-            let is_in_function = found.functions.iter().any(|function| function.body.contains(&(starts.len() - 1)));
             let called = (!is_in_function).then(|| again.as_ref().unwrap_or(&command).clone());
             let given_words = if values::sets_words(&command) { ANY_WORDS } else { self.given_words };
             self.given_words = if is_in_function { ANY_WORDS } else { given_words };

@@ -42,8 +42,8 @@ const GIVEN_MAX: usize = 10;
 pub(super) struct Values(HashMap<String, String>, Followed);
 
 impl Values {
-    /// Remembers what a command sets for those behind it.
-    pub(super) fn note(&mut self, command: &Command) {
+    /// Remembers what a command sets for those behind it; the text that it stands in is given so many words.
+    pub(super) fn note(&mut self, command: &Command, given_words: usize) {
         match command.name() {
             Some("read") => self.note_read(command),
             Some("mapfile" | "readarray") => self.note_lines(command),
@@ -66,9 +66,11 @@ impl Values {
             let value = assignment.value.as_ref().and_then(|value| match value.known() {
                 Some(text) => Some(text.to_owned()),
                 None if is_folder(&value.text) => Some(value.text.clone()),
-                None => self.replaced(&value.text).or_else(|| joined(&said::listed(value)?)),
+                None => self.replaced(&value.text).or_else(|| joined(&said::listed(value)?)).or_else(|| missing(&value.text, given_words)),
             });
-            let is_settled = |value: &String| value.len() <= VALUE_MAX && (!value.contains('$') || is_folder(value));
+            let is_settled = |value: &String| {
+                value.len() <= VALUE_MAX && (!value.contains('$') || is_folder(value) || missing(value, given_words).is_some())
+            };
             match value.filter(is_settled) {
                 Some(value) => self.0.insert(assignment.name.clone(), value),
                 None => self.0.remove(&assignment.name),
@@ -248,6 +250,15 @@ fn is_folder(text: &str) -> bool {
     let is_behind =
         |folder: &&&str| text.strip_prefix(**folder).is_some_and(|rest| rest.is_empty() || (rest.starts_with('/') && !rest.contains('$')));
     HERE.iter().chain(&TOP).any(|folder| is_behind(&folder))
+}
+
+/// Returns how a word is written that the text is not given, where a value is no more than that: of `${1:-}`, `$1`.
+fn missing(value: &str, given_words: usize) -> Option<String> {
+    let name = value.strip_prefix('$')?;
+    let name = name.strip_prefix('{').and_then(|name| name.strip_suffix('}')).unwrap_or(name);
+    let name = name.strip_suffix(":-").or_else(|| name.strip_suffix('-')).unwrap_or(name);
+    let number = if matches!(name, "@" | "*") { 1 } else { name.parse::<usize>().ok()? };
+    (number > given_words).then(|| format!("${name}"))
 }
 
 fn is_name(text: &str) -> bool {
