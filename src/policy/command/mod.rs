@@ -21,6 +21,7 @@ mod git;
 mod git_checkout;
 mod git_names;
 mod git_verbs;
+mod gone;
 mod ground;
 mod handed;
 mod in_place;
@@ -129,6 +130,7 @@ fn judged(script: &Script, text: &str, working_directory: Option<&str>) -> (Vec<
         needs[at].insert(Capability::BlockedCommand { reason });
     }
     undoing::judge(script, &grounds, &mut needs);
+    gone::judge(script, &mut needs);
     for (at, reason) in besides::blocked(script, &grounds) {
         needs[at].insert(Capability::BlockedCommand { reason });
     }
