@@ -409,6 +409,8 @@ fn a_denial_speaks_of_what_the_text_writes_into_a_script_and_runs_however_it_doe
             "gunzip s.gz; ./s",
             "echo 'system(\"rm x\")' > m.py; python3 -c 'import m'",
             "echo 'system(\"rm x\")' > p/__main__.py; python3 p",
+            "echo 'rm x' > ~/.profile; bash -lc ls",
+            "echo \"$x\" >> ~/.bash_profile; bash --login -c ls",
         ],
         &[
             "sed -i s/a/b/ src/x.py && python3 -m pytest",
@@ -432,6 +434,9 @@ fn a_denial_speaks_of_what_the_text_writes_into_a_script_and_runs_however_it_doe
             "./a > log 2>&1; cat log",
             "cat > data.txt <<E\n$x\nE\npython3 a.py data.txt",
             "./build.sh; echo done >> log",
+            "bash -lc 'npm test'",
+            "echo 'export A=b' >> ~/.profile; bash -lc 'npm test'",
+            "sh -l run.sh",
         ],
     );
 }

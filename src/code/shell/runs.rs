@@ -8,6 +8,9 @@ use super::written::key;
 /// Shells and commands of theirs that run a file.
 pub(super) const RUNNING: [&str; 8] = ["bash", "sh", "dash", "ash", "zsh", "ksh", "source", "."];
 
+/// Files that a shell of these reads first where it is a login shell.
+const STARTUP: [&str; 5] = [".bash_login", ".bash_profile", ".profile", ".zprofile", "profile"];
+
 /// Programs that run a program in a language of their own.
 const LANGUAGES: [&str; 18] = [
     "Rscript", "awk", "bun", "deno", "expect", "gawk", "julia", "lua", "luajit", "mawk", "nawk", "node", "nodejs", "perl", "php", "python",
@@ -55,6 +58,11 @@ pub(super) fn script(command: &Command) -> Option<(String, &[Word])> {
     Some((key(&command.words[at]), &command.words[at..]))
 }
 
+/// Returns whether an option makes a shell one that reads its start-up files.
+fn is_login(word: &Word) -> bool {
+    word.text == "--login" || word.text.strip_prefix('-').is_some_and(|letters| !letters.starts_with('-') && letters.contains('l'))
+}
+
 fn is_language(name: &str) -> bool {
     LANGUAGES.contains(&name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.'))
 }
@@ -88,6 +96,9 @@ pub(super) fn takes_by_itself(command: &Command, file: &str) -> bool {
 /// Returns the files that a command may take for a program of its language, or for rules; `before` is what pipes into it.
 pub(super) fn programs(command: &Command, before: Option<&Command>) -> Vec<String> {
     let Some(name) = command.name() else { return Vec::new() };
+    if RUNNING.contains(&name) && command.arguments().iter().any(is_login) {
+        return STARTUP.map(ToOwned::to_owned).to_vec();
+    }
     let is_language = is_language(name);
     let rules = RULES.iter().find(|(known, _)| *known == name).map(|(_, files)| *files);
     if !is_language && rules.is_none() {
@@ -171,6 +182,8 @@ mod tests {
         check("go run main.go", &["main.go"]);
         check("NODE_OPTIONS='-r ./a.js' node", &["a.js"]);
         check("perl -ne 'do shift' a.pl", &["a.pl"]);
+        check("bash -l a.sh", &[".profile", ".bash_profile", "a.sh"]);
+        check("sh --login a.sh", &[".profile", "a.sh"]);
         check("ls a.sh", &[]);
         check("bash -ec 'ls x/y'", &[]);
         check("grep x a.py", &[]);

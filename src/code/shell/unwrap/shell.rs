@@ -25,12 +25,13 @@ pub(super) fn read_by(name: &str, text: &str, unwrapped: &mut Unwrapped) {
 /// A shell: the text behind `-c`, or what it is given to read.
 pub(super) fn shell(command: &Command, name: &str, unwrapped: &mut Unwrapped) {
     let mut arguments = command.arguments().iter();
-    let (mut has_text, mut reads_input) = (false, false);
+    let (mut has_text, mut reads_input, mut is_login) = (false, false, false);
     let mut given_words: Vec<Word> = command.program().into_iter().cloned().collect();
     while let Some(word) = arguments.next() {
         let Some(text) = word.known() else { return unwrapped.doubt(&word.text, UNKNOWN_TEXT) };
         match text {
             "--version" | "--help" if !has_text => return,
+            "--login" => is_login = true,
             "--norc" | "--noprofile" | "--posix" | "--verbose" | "--restricted" | "--" | "-" => {}
             "-o" | "+o" => {
                 let option = arguments.next().and_then(Word::known).unwrap_or_default();
@@ -42,7 +43,9 @@ pub(super) fn shell(command: &Command, name: &str, unwrapped: &mut Unwrapped) {
             _ if text.len() > 1 && text.starts_with(['-', '+']) => {
                 has_text |= text.starts_with('-') && text.contains('c');
                 reads_input |= text.starts_with('-') && text.contains('s');
-                if !text[1..].chars().all(|c| "ceuxvfCns".contains(c)) {
+                // Its start-up files are there already, as a script may be; one that the text itself writes is read.
+                is_login |= text.contains('l');
+                if !text[1..].chars().all(|c| "ceuxvfCnls".contains(c)) {
                     unwrapped.doubt(text, "an option that may read start-up files or change what words mean");
                 }
                 if text.contains(['o', 'O']) {
@@ -52,7 +55,7 @@ pub(super) fn shell(command: &Command, name: &str, unwrapped: &mut Unwrapped) {
             text if has_text => {
                 read_by(name, text, unwrapped);
                 unwrapped.inner.push(Inner::Called(text.to_owned(), arguments.cloned().collect()));
-                unwrapped.nothing_else = true;
+                unwrapped.nothing_else = !is_login;
                 return;
             }
             // What is read is given these.
@@ -71,7 +74,7 @@ pub(super) fn shell(command: &Command, name: &str, unwrapped: &mut Unwrapped) {
         Some(text) if !has_text => {
             read_by(name, text, unwrapped);
             unwrapped.inner.push(Inner::Called(text.to_owned(), given_words));
-            unwrapped.nothing_else = true;
+            unwrapped.nothing_else = !is_login;
         }
         _ => {
             unwrapped.doubt(name, UNKNOWN_TEXT);
