@@ -251,6 +251,10 @@ fn a_denial_speaks_of_a_program_that_is_named_to_one_which_may_start_it() {
             "echo 'system(\"rm x\")' | perl",
             "node -e 'require(\"child_process\").execSync(\"/bin/rm x\")'",
             "some-launcher rm x",
+            "valgrind rm x",
+            "valgrind --log-file=a ./x",
+            "crontab x",
+            "crontab -l x",
             "some-launcher --with=rm x",
             "nohup --x rm y",
             "go build -toolexec rm ./...",
@@ -321,6 +325,10 @@ fn a_denial_speaks_of_a_program_that_is_named_to_one_which_may_start_it() {
             "cd src && cp rm x",
             "find . -name rm -exec cat {} +",
             "python3 -c 'print(2*3)'",
+            "crontab -l",
+            "crontab -u me -l",
+            "valgrind ./main",
+            "valgrind -q --leak-check=full --error-exitcode=1 ./main x",
         ],
     );
     check_denied("bash(git push *)", &["python3 -c 'run([\"git\", \"push\"])'"], &["python3 -c 'run([\"git\", \"status\"])'"]);

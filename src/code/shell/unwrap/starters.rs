@@ -10,7 +10,7 @@ use super::Unwrapped;
 use super::shell::read_by;
 
 /// Programs that are there to start another one, or that their own scripts make start one.
-const STARTERS: [&str; 66] = [
+const STARTERS: [&str; 65] = [
     "at",
     "batch",
     "bwrap",
@@ -70,7 +70,6 @@ const STARTERS: [&str; 66] = [
     "systemd-run",
     "tini",
     "tmux",
-    "valgrind",
     "vi",
     "view",
     "vim",
@@ -119,7 +118,7 @@ const BY_AN_OPTION: &str = "an option that makes it start a program";
 /// Looks behind a program of these.
 pub(super) fn started(name: &str, command: &Command, unwrapped: &mut Unwrapped) {
     let arguments = command.arguments();
-    if STARTERS.contains(&name) {
+    if STARTERS.contains(&name) && !(name == "crontab" && only_lists_jobs(arguments)) {
         unwrapped.doubt(name, BY_ITSELF);
         inside(arguments, unwrapped);
         return;
@@ -139,6 +138,12 @@ pub(super) fn started(name: &str, command: &Command, unwrapped: &mut Unwrapped) 
         }
         _ => {}
     }
+}
+
+/// `crontab -l`, perhaps with the name of a user.
+fn only_lists_jobs(arguments: &[Word]) -> bool {
+    let words: Vec<Option<&str>> = arguments.iter().map(Word::known).collect();
+    matches!(words.as_slice(), [Some("-l")] | [Some("-l"), Some("-u"), Some(_)] | [Some("-u"), Some(_), Some("-l")])
 }
 
 /// Reads what stands in the words, wherever that may be: each of the first that could be a program with those behind it, and each that could
