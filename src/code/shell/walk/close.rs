@@ -8,6 +8,7 @@ use super::Last;
 use super::Open;
 use super::Role;
 use super::Walk;
+use super::certain::variables;
 use super::certain::variables_of_operand;
 use crate::code::shell::Assignment;
 use crate::code::shell::Command;
@@ -19,6 +20,7 @@ use crate::code::shell::WordKind;
 use crate::code::shell::gap;
 use crate::code::shell::numbers::COMPUTES;
 use crate::code::shell::numbers::Computed;
+use crate::code::shell::read::SHOWN;
 use crate::code::shell::word;
 
 impl Walk<'_> {
@@ -71,36 +73,7 @@ impl Walk<'_> {
                 read?;
                 if is_added || joint == Joint::Apart { Ok(n_words) } else { Err(gap::JOINED) }
             }
-            Role::Assignment => {
-                let text = &source[range.clone()];
-                let name = text.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(text.len());
-                let operator = if text[name..].starts_with("+=") { 2 } else { 1 };
-                if name == 0 || !text[name..].trim_start_matches('+').starts_with('=') {
-                    return Err("an assignment to part of a list may run what a variable holds");
-                }
-                let value = range.start + name + operator;
-                let is_list = source[value..].starts_with('(');
-                if is_list && !has_plain_keys(&source[value..range.end]) {
-                    return Err("a key of a list may run what it holds");
-                }
-                let read = if is_list { Ok(None) } else { word::read_value(source, value..range.end, opaque).map(Some) };
-                let (value, read) = match read {
-                    Ok(value) => (value, Ok(())),
-                    Err(why) => (None, Err(why)),
-                };
-                let name = text[..name].to_owned();
-                // What is added stands behind what is there.
-                let value = value.map(|value| match operator {
-                    2 => Word { text: format!("${{{name}}}{}", value.text), kind: WordKind::Unknown, plain: false, ..value },
-                    _ => value,
-                });
-                let assignment = Assignment { name, value };
-                match self.open.last() {
-                    Some((_, Open::Command { at, .. })) => self.found.commands[*at].assignments.push(assignment),
-                    _ => self.found.commands.push(Command { assignments: vec![assignment], ..Command::default() }),
-                }
-                read.map(|()| 0)
-            }
+            Role::Assignment => self.close_assignment(range, opaque).map(|()| 0),
             Role::Pattern => {
                 let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.^$*+?-/,:%=~@[]".contains(c);
                 let text = &source[range];
@@ -108,6 +81,61 @@ impl Walk<'_> {
                 if text.chars().all(is_plain) && !expands { Ok(0) } else { Err("a pattern that cannot be read for certain") }
             }
         }
+    }
+
+    /// Takes `NAME=VALUE`, also for a part of a list: `NAME[INDEX]=VALUE`.
+    fn close_assignment(&mut self, range: Range<usize>, opaque: &[Range<usize>]) -> Result<(), &'static str> {
+        const MAY_RUN: &str = "an assignment to part of a list may run what a variable holds";
+        let source = self.source;
+        let text = &source[range.clone()];
+        let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(text.len());
+        let (name, behind) = text.split_at(end);
+        let index = behind.strip_prefix('[').and_then(|rest| rest.split_once(']')).map(|(index, _)| index);
+        let behind = index.map_or(behind, |index| &behind[index.len() + 2..]);
+        let operator = if behind.starts_with("+=") { 2 } else { 1 };
+        if name.is_empty() || !behind.trim_start_matches('+').starts_with('=') {
+            return Err(MAY_RUN);
+        }
+        if let Some(index) = index {
+            // A declaration reads what stands in the value once more.
+            if matches!(self.open.last(), Some((_, Open::Command { at, .. })) if !self.found.commands[*at].words.is_empty()) {
+                return Err(MAY_RUN);
+            }
+            // What it is computed from is looked at when all of the script was read.
+            let variables = variables(unquoted(index)).ok_or(MAY_RUN)?;
+            self.found.computed.push(Computed { what: text.chars().take(SHOWN + 1).collect(), variables });
+        }
+        let value = range.end - behind.len() + operator;
+        let is_list = source[value..].starts_with('(');
+        if is_list && !has_plain_keys(&source[value..range.end]) {
+            return Err("a key of a list may run what it holds");
+        }
+        let within: Vec<Range<usize>> = opaque.iter().filter(|part| part.start >= value).cloned().collect();
+        let read = if is_list { Ok(None) } else { word::read_value(source, value..range.end, &within).map(Some) };
+        let (value, read) = match read {
+            Ok(value) => (value, Ok(())),
+            Err(why) => (None, Err(why)),
+        };
+        let name = name.to_owned();
+        // What is added stands behind what is there.
+        let value = value.map(|value| match operator {
+            2 => Word { text: format!("${{{name}}}{}", value.text), kind: WordKind::Unknown, plain: false, ..value },
+            _ => value,
+        });
+        let value = match index {
+            // One of several values, as those are that stand in a list.
+            Some(_) => {
+                self.found.values.extend(value.map(|word| Value { variable: name.clone(), word }));
+                None
+            }
+            None => value,
+        };
+        let assignment = Assignment { name, value };
+        match self.open.last() {
+            Some((_, Open::Command { at, .. })) => self.found.commands[*at].assignments.push(assignment),
+            _ => self.found.commands.push(Command { assignments: vec![assignment], ..Command::default() }),
+        }
+        read
     }
 
     /// Adds the rest of a word to its beginning; returns whether that was there.
@@ -185,6 +213,12 @@ impl Walk<'_> {
             self.found.doubt(&shown, why);
         }
     }
+}
+
+/// Returns an index without the quotes around it, which change nothing of what is computed.
+fn unquoted(index: &str) -> &str {
+    let inside = |quote: char| index.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote));
+    inside('"').or_else(|| inside('\'')).unwrap_or(index)
 }
 
 /// Returns whether a list has no keys but numbers: others are computed, or expanded once more.
