@@ -21,6 +21,8 @@ pub(super) fn hosts(command: &Command) -> BTreeSet<String> {
     let arguments = command.arguments();
     match name {
         "curl" | "wget" | "http" | "https" | "xh" | "aria2c" | "lynx" | "w3m" => web(name, arguments, &mut hosts),
+        // It only says which version it is.
+        "ssh" if matches!(arguments, [one] if one.known() == Some("-V")) => {}
         "ssh" | "sftp" | "mosh" | "ssh-copy-id" => {
             hosts.insert(first_operand(arguments, "bcDEeFIiJLlmOopQRSWw").map_or_else(|| UNKNOWN.to_owned(), remote));
         }
@@ -218,7 +220,12 @@ fn git(arguments: &[Word], hosts: &mut BTreeSet<String>) {
         }
         "submodule" if matches!(first, Some("update" | "add")) => {
             let named = rest.iter().find(is_address).map(|word| address(&word.text));
-            hosts.insert(named.unwrap_or_else(|| UNKNOWN.to_owned()));
+            // One that begins with a dot is looked for where the remote is, and the session's repository has none.
+            let is_folder = first == Some("add")
+                && first_operand(&rest[1..], "b").and_then(Word::known).is_some_and(|path| path.starts_with(['.', '/']));
+            if named.is_some() || !is_folder {
+                hosts.insert(named.unwrap_or_else(|| UNKNOWN.to_owned()));
+            }
         }
         "remote" if matches!(first, Some("update" | "show" | "prune")) => {
             hosts.insert(UNKNOWN.to_owned());
