@@ -7,7 +7,7 @@ use super::Word;
 /// Programs that write into the files they are given.
 const EDITING: [&str; 7] = ["dos2unix", "ed", "ex", "shfmt", "sponge", "unix2dos", "vim"];
 /// Programs that change files in their places where `-i` says so.
-const IN_PLACE: [&str; 5] = ["gawk", "gsed", "perl", "ruby", "sed"];
+const IN_PLACE: [&str; 3] = ["gawk", "perl", "ruby"];
 /// What stands in a program that opens a file to write into it.
 const OPENING: [&str; 7] = ["\"w", "'w", "\"a\"", "'a'", "write_text", "writeFile", "> \""];
 /// Most names that are looked at in one text.
@@ -48,6 +48,10 @@ pub(super) fn files(command: &Command) -> Vec<&str> {
     match command.name().unwrap_or_default() {
         name if EDITING.contains(&name) => files.extend(known()),
         "patch" => files.extend(known().next()),
+        "sed" | "gsed" => {
+            files.extend(known().filter(|_| arguments.iter().any(is_in_place)));
+            files.extend(arguments.iter().flat_map(|word| written_by(&word.text)).take(NAMES_MAX));
+        }
         name if IN_PLACE.contains(&name) && arguments.iter().any(is_in_place) => files.extend(known()),
         "sort" => {
             let joined = arguments.iter().filter_map(Word::known);
@@ -75,6 +79,14 @@ pub(super) fn files(command: &Command) -> Vec<&str> {
     files
 }
 
+/// Returns what a script of `sed` may name behind its `w`, alone or as a flag: all that stands to the end of the line.
+fn written_by(script: &str) -> impl Iterator<Item = &str> {
+    script.lines().flat_map(|line| {
+        let is_flag = |before: &str| !before.ends_with(|c: char| c.is_ascii_alphabetic() && !"gpiImM".contains(c));
+        line.match_indices(['w', 'W']).filter(move |(at, _)| is_flag(&line[..*at])).map(|(at, _)| line[at + 1..].trim())
+    })
+}
+
 /// Returns whether an option says to change files in their places: `-i`, `-pi`, `-i.bak`, `--in-place`.
 fn is_in_place(word: &Word) -> bool {
     let text = word.text.as_str();
@@ -100,6 +112,9 @@ mod tests {
         check("sed -i '1a rm x' run.sh", &["run.sh"]);
         check("sed -Ei.bak s/a/b/ d/run.sh", &["d/run.sh"]);
         check("perl -pi -e s/a/b/ run.sh", &["run.sh"]);
+        check("sed -n 'w run.sh' x", &["run.sh"]);
+        check("sed 's/a/b/gw d/run.sh' x", &["d/run.sh"]);
+        check("sed -e '1wrun.sh' x", &["run.sh"]);
         check("patch run.sh < x", &["run.sh"]);
         check("git apply <<'E'\n--- a/run.sh\n+++ b/run.sh\t2026\nE", &["b/run.sh"]);
         check("patch -p1 <<'E'\n--- /dev/null\n+++ b/x\nE", &["b/x"]);

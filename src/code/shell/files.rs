@@ -181,9 +181,8 @@ impl Files {
     pub(super) fn may_be_run(&mut self, command: &Command, before: Option<&Command>) -> bool {
         let script = runs::script(command).map(|(file, _)| file);
         let run: Vec<String> = runs::programs(command, before).into_iter().chain(script).collect();
-        let is_any = |file: &String| self.held.contains_key(file);
-        let may_be = run.iter().any(is_any)
-            || runs::named(command).iter().any(is_any)
+        let may_be = run.iter().any(|file| self.written_as(file).is_some())
+            || runs::named(command).iter().any(|file| self.held.contains_key(file))
             || command.name().is_some_and(|name| self.sets_path && self.held.contains_key(name))
             || self.held.keys().any(|file| runs::takes_by_itself(command, file));
         for file in run {
@@ -198,8 +197,14 @@ impl Files {
         }
     }
 
+    /// Returns what was written under a name, or under names that begin as it does.
+    fn written_as(&self, file: &str) -> Option<&Held> {
+        let begins = |known: &str| known.strip_suffix('*').is_some_and(|begin| !begin.is_empty() && file.starts_with(begin));
+        self.held.get(file).or_else(|| self.held.iter().find(|(known, _)| begins(known)).map(|(_, held)| held))
+    }
+
     fn find(&mut self, file: &str) -> Option<Held> {
-        if let Some(held) = self.held.get(file) {
+        if let Some(held) = self.written_as(file) {
             return Some(held.clone());
         }
         self.remember(file.to_owned());

@@ -64,13 +64,35 @@ pub(super) fn files(command: &Command, before: Option<&Command>) -> Vec<Written>
         let of = arguments.iter().filter_map(|word| word.text.strip_prefix("of="));
         files.extend(of.map(|path| Written { file: key(&Word::unknown(path)), text: None, adds: false }));
     }
+    files.extend(parts(name, arguments).into_iter().map(|begin| Written { file: format!("{begin}*"), text: None, adds: false }));
     files
 }
 
 /// Returns the files that a command copies or moves, and their new name.
 pub(super) fn copied(command: &Command) -> Option<(&[Word], &Word)> {
-    let (to, from) = command.arguments().split_last().filter(|_| command.name().is_some_and(|name| COPYING.contains(&name)))?;
+    let words = match (command.name()?, command.arguments()) {
+        ("git", [verb, words @ ..]) if verb.text == "mv" => words,
+        (name, words) if COPYING.contains(&name) => words,
+        _ => return None,
+    };
+    let (to, from) = words.split_last()?;
     Some((from, to))
+}
+
+/// Returns what the names begin with of the files into which a command takes another one apart.
+fn parts(name: &str, arguments: &[Word]) -> Vec<String> {
+    let last = arguments.last().filter(|word| !word.text.starts_with('-')).map(key);
+    let begins: Vec<String> = match name {
+        // Which word is the one for that depends on how many there are.
+        "split" => last.into_iter().chain(["x".to_owned()]).collect(),
+        "csplit" => {
+            let named = arguments.windows(2).filter(|pair| pair[0].text == "-f").map(|pair| key(&pair[1]));
+            let joined = arguments.iter().filter_map(|word| word.text.strip_prefix("-f").or_else(|| word.text.strip_prefix("--prefix=")));
+            named.chain(joined.map(ToOwned::to_owned)).chain(["xx".to_owned()]).collect()
+        }
+        _ => Vec::new(),
+    };
+    begins.into_iter().filter(|begin| !begin.is_empty()).collect()
 }
 
 /// Returns whether a command may change what lies in a file that it is given.
@@ -215,6 +237,8 @@ mod tests {
         check("cp /dev/stdin a <<< 'rm x'", &[("a", None)]);
         check("curl -o a u/b", &[("a", None)]);
         check("curl -sLO u/b", &[("b", None)]);
+        check("split -l 1 a d/part_", &[("part_*", None), ("x*", None)]);
+        check("csplit -f p a /x/", &[("p*", None), ("xx*", None)]);
         check("make 2> /dev/null", &[]);
         check("echo x > \"${T}\"", &[("$T", Some("x\n"))]);
     }
