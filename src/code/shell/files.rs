@@ -11,6 +11,7 @@ use super::Command;
 use super::Word;
 use super::changed;
 use super::runs;
+use super::runs::Taken;
 use super::written;
 use super::written::Written;
 use super::written::key;
@@ -31,8 +32,10 @@ pub(super) struct Held {
     whole: String,
     /// Each by itself, where others are not.
     pieces: Vec<String>,
-    /// Not all of it can be read.
-    pub(super) is_unread: bool,
+    /// Not all that is written can be read.
+    is_unread: bool,
+    /// Something else was there, and is changed in a way that is not read.
+    is_changed: bool,
 }
 
 impl Held {
@@ -42,18 +45,28 @@ impl Held {
         [self.whole.as_str()].into_iter().chain(pieces).filter(|text| !text.is_empty())
     }
 
+    /// Returns whether it may hold something that is not among its texts.
+    pub(super) fn may_be_more(&self) -> bool {
+        self.is_unread || self.is_changed
+    }
+
     /// Returns the same with what each text says of who reads it, and nothing else where that is a shell.
     pub(super) fn first_lines(&self) -> Self {
         let said = |text: &str| {
             let line = text.lines().next().filter(|line| line.starts_with("#!"));
             if runs::is_for_shell(text) { line.unwrap_or_default() } else { text }.to_owned()
         };
-        Self { whole: said(&self.whole), pieces: self.pieces.iter().map(|text| said(text)).collect(), is_unread: false }
+        Self { whole: said(&self.whole), pieces: self.pieces.iter().map(|text| said(text)).collect(), ..Self::default() }
     }
 
     /// Returns the same as far as it can be read.
     fn read(&self) -> Self {
-        Self { is_unread: false, ..self.clone() }
+        Self { is_unread: false, is_changed: false, ..self.clone() }
+    }
+
+    /// Returns the same as a source that a program runs: work on it is everyday, one that the text makes of what cannot be read is not.
+    fn as_source(&self) -> Self {
+        Self { is_changed: false, ..self.clone() }
     }
 
     fn take(&mut self, text: Option<String>, adds: bool) {
@@ -109,7 +122,7 @@ impl Files {
         }
         // What is there already may hold anything then.
         for file in changed::files(command) {
-            self.put(key(&Word::unknown(file)), |held| held.is_unread = true);
+            self.put(key(&Word::unknown(file)), |held| held.is_changed = true);
         }
         self.sets_path |= command.assignments.iter().any(|set| set.name == "PATH")
             || command.arguments().iter().any(|word| word.text.starts_with("PATH="));
@@ -121,13 +134,14 @@ impl Files {
         {
             self.put(key(to), |target| {
                 target.is_unread |= held.is_unread;
+                target.is_changed |= held.is_changed;
                 held.texts().for_each(|text| target.take(Some(text.to_owned()), false));
             });
         }
         if written::may_change(command) {
             for word in command.arguments() {
                 if let Some(held) = self.held.get_mut(&key(word)) {
-                    held.is_unread = true;
+                    held.is_changed = true;
                 }
             }
         }
@@ -167,14 +181,38 @@ impl Files {
     pub(super) fn programs(&mut self, command: &Command, before: Option<&Command>) -> Vec<(String, Held)> {
         let run = runs::programs(command, before);
         let mut programs: Vec<(String, Held)> = run.into_iter().filter_map(|file| self.find(&file).map(|held| (file, held))).collect();
-        if !self.held.is_empty() {
-            // What only may be a program says no more than its words.
-            let named = runs::named(command).into_iter().filter_map(|file| Some((self.held.get(&file)?.read(), file)));
-            programs.extend(named.map(|(held, file)| (file, held)));
-            let tests = self.held.iter().filter(|(file, _)| runs::takes_by_itself(command, file));
-            programs.extend(tests.map(|(file, held)| (file.clone(), held.read())));
+        if self.held.is_empty() {
+            return programs;
         }
+        if runs::is_make(command) {
+            self.read_in(&mut programs);
+        }
+        // What only may be a program says no more than its words.
+        let named = runs::named(command).into_iter().filter_map(|file| Some((self.held.get(&file)?.read(), file)));
+        programs.extend(named.map(|(held, file)| (file, held)));
+        let by_itself = self.held.iter().filter_map(|(file, held)| {
+            let held = match runs::taken_by_itself(command, file)? {
+                Taken::Run => held.as_source(),
+                Taken::Read => held.read(),
+            };
+            Some((file.clone(), held))
+        });
+        programs.extend(by_itself);
         programs
+    }
+
+    /// Adds what rules for `make` read in; by a name that is not known that may be whatever else the text wrote.
+    fn read_in(&self, programs: &mut Vec<(String, Held)>) {
+        let mut at = 0;
+        while let Some((_, rules)) = programs.get(at).filter(|_| at < FILES_MAX) {
+            at += 1;
+            let names: Vec<String> = rules.texts().flat_map(runs::included).collect();
+            let is_meant = |file: &String| names.iter().any(|name| name == file || name.contains('$'));
+            let is_new = |file: &String| programs.iter().all(|(known, _)| known != file);
+            let more = self.held.iter().filter(|(file, _)| is_meant(file) && is_new(file));
+            let more: Vec<(String, Held)> = more.map(|(file, held)| (file.clone(), held.clone())).collect();
+            programs.extend(more);
+        }
     }
 
     /// Returns whether a command may run a file of its own, without looking at what that holds.
@@ -184,7 +222,7 @@ impl Files {
         let may_be = run.iter().any(|file| self.written_as(file).is_some())
             || runs::named(command).iter().any(|file| self.held.contains_key(file))
             || command.name().is_some_and(|name| self.sets_path && self.held.contains_key(name))
-            || self.held.keys().any(|file| runs::takes_by_itself(command, file));
+            || self.held.keys().any(|file| runs::taken_by_itself(command, file).is_some());
         for file in run {
             self.remember(file);
         }
@@ -210,7 +248,7 @@ impl Files {
         self.remember(file.to_owned());
         // What was written under a name that is not known may be it; what else was, is not.
         let is_unknown = |file: &str| file.contains(['$', '`', '*', '?']);
-        let held = self.held.iter().find(|(file, held)| is_unknown(file) && !held.is_unread);
+        let held = self.held.iter().find(|(file, held)| is_unknown(file) && !held.may_be_more());
         held.map(|(_, held)| held.clone())
     }
 

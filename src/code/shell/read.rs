@@ -262,7 +262,7 @@ impl Reader {
             self.text_within(text, depth + 1, shell, how != How::Sourced);
             self.end_call(kept);
         }
-        if held.is_unread {
+        if held.may_be_more() {
             self.doubt(&file, UNREAD);
         }
     }
@@ -274,7 +274,7 @@ impl Reader {
         programs.extend(ran.filter(|ran| ran.how == How::ByItsName).map(|ran| (ran.file.clone(), ran.held.first_lines())));
         let mut given = Vec::new();
         for (file, held) in programs {
-            if held.is_unread {
+            if held.may_be_more() {
                 self.doubt(&file, UNREAD);
             }
             for text in held.texts() {
@@ -447,8 +447,7 @@ impl Reader {
 
 /// Returns what the rules of `make` that a command is given have a shell run.
 fn rules_of(command: &Command) -> Vec<String> {
-    let is_make = matches!(command.name(), Some("make" | "gmake"));
-    command.runs.iter().filter(|_| is_make).flat_map(|rules| starters::recipes(rules)).collect()
+    command.runs.iter().filter(|_| runs::is_make(command)).flat_map(|rules| starters::recipes(rules)).collect()
 }
 
 /// Returns what `let`, or a variable that is declared to hold a number, makes the shell compute: the text, and the variables in it where it

@@ -17,18 +17,61 @@ const LANGUAGES: [&str; 18] = [
     "ruby", "tclsh",
 ];
 
-/// Programs that read rules of the folder they run in, with the files' names.
-const RULES: [(&str, &[&str]); 9] = [
-    ("gmake", MAKEFILES),
-    ("just", &["justfile", "Justfile", ".justfile"]),
-    ("make", MAKEFILES),
-    ("npm", &["package.json"]),
-    ("pnpm", &["package.json"]),
-    ("rake", &["Rakefile", "rakefile"]),
-    ("task", &["Taskfile.yml", "Taskfile.yaml"]),
-    ("tox", &["tox.ini"]),
-    ("yarn", &["package.json"]),
+/// Programs that read rules of the folder they run in, with the verbs behind which they do, where not all do, and the files' names.
+const RULES: [(&str, &[&str], &[&str]); 27] = [
+    ("ant", &[], &["build.xml"]),
+    ("bun", &[], &["package.json"]),
+    ("cargo", CARGO, &["build.rs"]),
+    ("cmake", &[], &["CMakeLists.txt", "build.ninja", "Makefile"]),
+    ("composer", &[], &["composer.json"]),
+    ("ctest", &[], &["CTestTestfile.cmake"]),
+    ("gmake", &[], MAKEFILES),
+    ("gradle", &[], GRADLE),
+    ("gradlew", &[], GRADLE),
+    ("invoke", &[], &["tasks.py"]),
+    ("just", &[], &["justfile", "Justfile", ".justfile"]),
+    ("make", &[], MAKEFILES),
+    ("meson", &[], &["meson.build", "build.ninja"]),
+    ("mix", &[], &["mix.exs"]),
+    ("mvn", &[], &["pom.xml"]),
+    ("ninja", &[], &["build.ninja"]),
+    ("nox", &[], &["noxfile.py"]),
+    ("npm", &[], &["package.json"]),
+    ("pip", PIP, &["setup.py"]),
+    ("pip3", PIP, &["setup.py"]),
+    ("pnpm", &[], &["package.json"]),
+    ("rake", &[], &["Rakefile", "rakefile"]),
+    ("scons", &[], &["SConstruct", "SConscript"]),
+    ("task", &[], &["Taskfile.yml", "Taskfile.yaml"]),
+    ("tox", &[], &["tox.ini"]),
+    ("uv", &["build", "pip", "run", "sync"], &["setup.py"]),
+    ("yarn", &[], &["package.json"]),
 ];
+const MAKEFILES: &[&str] = &["Makefile", "makefile", "GNUmakefile"];
+const GRADLE: &[&str] = &["build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"];
+const PIP: &[&str] = &["install", "wheel"];
+const CARGO: &[&str] = &["b", "bench", "build", "c", "check", "clippy", "d", "doc", "install", "nextest", "r", "run", "rustc", "t", "test"];
+
+/// Programs that look for sources by themselves: what their names end with, and the verbs behind which they run what they make of those.
+const SOURCES: [(&str, &[&str], &[&str]); 15] = [
+    ("cargo", &["bench", "nextest", "r", "run", "t", "test"], &[".rs", "Cargo.toml", "config.toml"]),
+    ("cmake", &[], &[".cmake"]),
+    ("dotnet", &["run", "test"], &[".cs", ".csproj"]),
+    ("gmake", &[], MAKE_PARTS),
+    ("go", &["generate", "run", "test"], &[".go"]),
+    ("gradle", &["run", "test"], &[".java", ".kt"]),
+    ("jest", &[], SCRIPT_TESTS),
+    ("make", &[], MAKE_PARTS),
+    ("mvn", &["test", "verify"], &[".java", ".kt"]),
+    ("npm", &["t", "test"], SCRIPT_TESTS),
+    ("pip", &[], &["pyproject.toml", "setup.cfg"]),
+    ("pip3", &[], &["pyproject.toml", "setup.cfg"]),
+    ("swift", &["run", "test"], &[".swift"]),
+    ("vitest", &[], SCRIPT_TESTS),
+    ("zig", &["build", "run", "test"], &[".zig"]),
+];
+const MAKE_PARTS: &[&str] = &[".mk", ".mak"];
+const SCRIPT_TESTS: &[&str] = &[".test.js", ".test.ts", ".spec.js", ".spec.ts"];
 
 /// Programs that make one of the files they are given, or run tests in them.
 const COMPILERS: [&str; 18] = [
@@ -40,8 +83,6 @@ const COMPILERS: [&str; 18] = [
 const BETWEEN: &str = " \t\n\r;|&(){}[]$`'\"=,:!<>@#\\";
 /// Most names that are looked at in one text.
 const NAMES_MAX: usize = 256;
-
-const MAKEFILES: &[&str] = &["Makefile", "makefile", "GNUmakefile"];
 
 /// Returns the file that a command has a shell run, with the words that it is given.
 pub(super) fn script(command: &Command) -> Option<(String, &[Word])> {
@@ -86,11 +127,53 @@ pub(super) fn named(command: &Command) -> Vec<String> {
     parts.map(|part| key(&Word::unknown(part))).flat_map(|file| [format!("{file}.py"), file]).collect()
 }
 
-/// Returns whether a program looks for a file by its name.
-pub(super) fn takes_by_itself(command: &Command, file: &str) -> bool {
+/// What a program does with a source that it looks for by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// It runs what it makes of it.
+    Run,
+    /// It only reads it, or may.
+    Read,
+}
+
+/// Returns what a program does with a file that it looks for by its name.
+pub(super) fn taken_by_itself(command: &Command, file: &str) -> Option<Taken> {
     let is_test = |stem: &str| stem == "conftest" || stem.starts_with("test_") || stem.ends_with("_test");
-    let is_test = file.strip_suffix(".py").is_some_and(is_test);
-    is_test && (command.name() == Some("pytest") || command.arguments().iter().any(|word| word.text == "pytest"))
+    if file.strip_suffix(".py").is_some_and(is_test) {
+        let is_run = command.name() == Some("pytest") || command.arguments().iter().any(|word| word.text == "pytest");
+        return is_run.then_some(Taken::Run);
+    }
+    let name = tool(command)?;
+    let (_, running, _) =
+        SOURCES.iter().find(|(known, _, endings)| *known == name && endings.iter().any(|ending| file.ends_with(ending)))?;
+    Some(if running.is_empty() || has_verb(command, running) { Taken::Run } else { Taken::Read })
+}
+
+/// Returns a program's name; of `python3 -m NAME` that of the module.
+fn tool(command: &Command) -> Option<&str> {
+    let name = command.name()?;
+    match command.arguments() {
+        [option, module, ..] if name.starts_with("python") && option.text == "-m" => module.known(),
+        _ => Some(name),
+    }
+}
+
+fn has_verb(command: &Command, verbs: &[&str]) -> bool {
+    command.arguments().iter().any(|word| word.known().is_none_or(|text| verbs.contains(&text)))
+}
+
+/// Returns the names of the files that rules for `make` read in.
+pub(super) fn included(rules: &str) -> Vec<String> {
+    let named = |line: &str| {
+        let rest = ["include ", "-include ", "sinclude "].iter().find_map(|begin| line.trim_start().strip_prefix(begin))?;
+        Some(rest.split_whitespace().map(|word| key(&Word::unknown(word))).collect::<Vec<_>>())
+    };
+    rules.lines().filter_map(named).flatten().take(NAMES_MAX).collect()
+}
+
+/// Returns whether it is `make` that a command starts.
+pub(super) fn is_make(command: &Command) -> bool {
+    matches!(command.name(), Some("make" | "gmake"))
 }
 
 /// Returns the files that a command may take for a program of its language, or for rules; `before` is what pipes into it.
@@ -100,7 +183,8 @@ pub(super) fn programs(command: &Command, before: Option<&Command>) -> Vec<Strin
         return STARTUP.map(ToOwned::to_owned).to_vec();
     }
     let is_language = is_language(name);
-    let rules = RULES.iter().find(|(known, _)| *known == name).map(|(_, files)| *files);
+    let rules = tool(command).and_then(|tool| RULES.iter().find(|(known, ..)| *known == tool));
+    let rules = rules.filter(|(_, verbs, _)| verbs.is_empty() || has_verb(command, verbs)).map(|(.., files)| *files);
     if !is_language && rules.is_none() {
         return Vec::new();
     }
@@ -176,6 +260,11 @@ mod tests {
         check("make -fM.mk", &["M.mk"]);
         check("make --file=d/M.mk", &["M.mk"]);
         check("npm test", &["package.json"]);
+        check("cargo -q run", &["build.rs"]);
+        check("cargo fmt", &[]);
+        check("cmake --build build", &["build.ninja", "CMakeLists.txt"]);
+        check("python3 -m pip install .", &["setup.py"]);
+        check("pip list", &[]);
         check("cat a.py | python3", &["a.py"]);
         check("python3 -c \"exec(open('d/a.py').read())\"", &["a.py"]);
         check("gcc -O2 a.c", &["a.c"]);
@@ -187,6 +276,29 @@ mod tests {
         check("ls a.sh", &[]);
         check("bash -ec 'ls x/y'", &[]);
         check("grep x a.py", &[]);
+    }
+
+    #[test]
+    fn sources_that_a_program_looks_for_are_run_or_read() {
+        for (text, file, taken) in [
+            ("cargo run", "main.rs", Some(Taken::Run)),
+            ("cargo build", "main.rs", Some(Taken::Read)),
+            ("cargo run", "main.go", None),
+            ("go run .", "main.go", Some(Taken::Run)),
+            ("go build ./...", "main.go", Some(Taken::Read)),
+            ("make", "rules.mk", Some(Taken::Run)),
+            ("pip install .", "pyproject.toml", Some(Taken::Run)),
+            ("pytest", "test_a.py", Some(Taken::Run)),
+            ("ls", "test_a.py", None),
+        ] {
+            let script = crate::code::shell::read(text);
+            assert_eq!(taken_by_itself(&script.commands[0], file), taken, "{text} {file}");
+        }
+    }
+
+    #[test]
+    fn what_rules_read_in_is_named_by_them() {
+        assert_eq!(included("include a.mk d/b.mk\n-include $(X)/c\nall:\n\tinclude x"), ["a.mk", "b.mk", "c", "x"]);
     }
 
     #[test]
