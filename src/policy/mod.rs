@@ -26,6 +26,8 @@ mod rule_cases;
 mod rule_denials;
 mod tool;
 #[cfg(test)]
+mod tried;
+#[cfg(test)]
 mod verdicts;
 mod version;
 
