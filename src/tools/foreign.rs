@@ -144,7 +144,6 @@ fn listing(fields: &mut Map<String, Value>, notes: &mut Vec<String>) {
 }
 
 fn search(tool: &Tool, fields: &mut Map<String, Value>, notes: &mut Vec<String>) {
-    let knows = |name: &str| tool.parameters["properties"].get(name).is_some();
     leave_out(fields, "-n", notes);
     if fields.get("multiline").is_some_and(|wanted| *wanted == Value::Bool(true) || *wanted == "true") {
         fields.remove("multiline");
@@ -155,14 +154,14 @@ fn search(tool: &Tool, fields: &mut Map<String, Value>, notes: &mut Vec<String>)
     // Here there is one number for the lines before and behind.
     let (before, behind) = (fields.get("-B").and_then(Value::as_u64), fields.get("-A").and_then(Value::as_u64));
     match before.max(behind) {
-        Some(lines) if !fields.contains_key("-C") && !fields.contains_key("context") && knows("context") => {
+        Some(lines) if !fields.contains_key("-C") && !fields.contains_key("context") && tool.has("context") => {
             fields.retain(|name, _| name != "-A" && name != "-B");
             fields.insert("context".to_owned(), lines.into());
             notes.push(format!("-A and -B were taken as context {lines}, on both sides"));
         }
         _ => {}
     }
-    names.retain(|(_, right)| knows(right));
+    names.retain(|(_, right)| tool.has(right));
     rename(&names, fields, notes);
     if fields.get("output_mode").is_some_and(|mode| mode == "files_with_matches") {
         fields.insert("output_mode".to_owned(), "files_only".into());
@@ -184,7 +183,7 @@ fn background(tool: &Tool, fields: &mut Map<String, Value>, notes: &mut Vec<Stri
     let is_so_anyway = fields.get(name) == Some(&Value::Bool(tool.name != "bash"));
     if is_so_anyway {
         leave_out(fields, name, notes);
-    } else if tool.parameters["properties"].get("background").is_some() {
+    } else if tool.has("background") {
         rename(&[(name, "background")], fields, notes);
     }
 }

@@ -1,6 +1,7 @@
 use std::fmt::Write;
 
 use super::Options;
+use super::Set;
 use super::covered;
 use super::dispatch::Printed;
 use super::limit::limit_words;
@@ -96,8 +97,8 @@ pub(super) fn render(output: &Output, printed: &Printed, options: &Options, most
         Output::Changed(changed) => text(render_changed(changed)),
         Output::Tree(listing) => render_tree(listing),
         Output::Listing(listing) => render_listing(listing),
-        Output::Files(files) => render_files(files),
-        Output::Matches(matches) => render_matches(matches),
+        Output::Files(files) => render_files(files, options.set),
+        Output::Matches(matches) => render_matches(matches, options.set),
         Output::Command(command) => render_command(command, printed, options),
         Output::Environment(environment) => text(render_environment(environment)),
         Output::Moved(moved) => {
@@ -278,7 +279,7 @@ fn unreadable(n: u32) -> Option<String> {
     (n > 0).then(|| format!("could not be read and is left out: {n} file(s) or folder(s)"))
 }
 
-fn render_files(files: &FoundFiles) -> Rendered {
+fn render_files(files: &FoundFiles, set: Set) -> Rendered {
     let mut body = String::new();
     for path in &files.paths {
         let _ = writeln!(body, "{path}");
@@ -291,13 +292,13 @@ fn render_files(files: &FoundFiles) -> Rendered {
         footer.push("more files match; narrow the pattern".to_owned());
     }
     footer.extend(unreadable(files.n_unreadable));
-    if let Some(cursor) = files.cursor.as_ref().filter(|_| !files.paths.is_empty()) {
+    if let Some(cursor) = files.cursor.as_ref().filter(|_| !files.paths.is_empty() && tells_of_cursors(set)) {
         footer.push(format!("read them with read_file from_cursor \"{cursor}\""));
     }
     Rendered { body, footer: bracketed(&footer), ok: true, keep: false, unkept: 0 }
 }
 
-fn render_matches(matches: &Matches) -> Rendered {
+fn render_matches(matches: &Matches, set: Set) -> Rendered {
     let mut body = String::new();
     for file in &matches.files {
         if file.binary {
@@ -336,10 +337,15 @@ fn render_matches(matches: &Matches) -> Rendered {
         footer.push(format!("not searched, because their names say that they hold secrets: {} file(s)", matches.n_protected));
     }
     footer.extend(unreadable(matches.n_unreadable));
-    if let Some(cursor) = matches.cursor.as_ref().filter(|_| !matches.files.is_empty()) {
+    if let Some(cursor) = matches.cursor.as_ref().filter(|_| !matches.files.is_empty() && tells_of_cursors(set)) {
         footer.push(format!("read these files with read_file from_cursor \"{cursor}\""));
     }
     Rendered { body, footer: bracketed(&footer), ok: true, keep: false, unkept: 0 }
+}
+
+/// Returns whether a model knows what to do with a cursor: it is told of no argument for one in the small set.
+fn tells_of_cursors(set: Set) -> bool {
+    set != Set::Small
 }
 
 fn bracketed(notes: &[String]) -> String {
@@ -378,10 +384,15 @@ fn render_command(command: &CommandEnded, printed: &Printed, options: &Options) 
         }
     };
     if command.n_survivors > 0 {
-        notes.push(match command.n_survivors {
-            1 => "a process it had left running was ended; use background to keep one".to_owned(),
-            n => format!("{n} processes it had left running were ended; use background to keep one"),
-        });
+        let ended = match command.n_survivors {
+            1 => "a process it had left running was ended".to_owned(),
+            n => format!("{n} processes it had left running were ended"),
+        };
+        let remedy = match options.set {
+            Set::Small => "more_tools has start_background_process, which keeps one",
+            Set::Standard | Set::Full => "use background to keep one",
+        };
+        notes.push(format!("{ended}; {remedy}"));
     }
     // On one line, so that no word of a guest's parts what follows it from how the command ended.
     notes.extend(command.note.as_ref().map(|note| note.replace(['\r', '\n'], " ")));

@@ -62,6 +62,11 @@ impl Schema {
         }
     }
 
+    /// Returns whether an argument is called so.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.source["properties"].get(name).is_some()
+    }
+
     /// Checks the arguments; each problem names its field.
     pub(super) fn check(&self, value: &Value) -> Result<(), Vec<String>> {
         // Of all drafts that mean the same by the few words we use, this one is quickest to make ready.

@@ -80,19 +80,24 @@ impl Tool {
         self.aliases
     }
 
-    /// Leaves only the arguments that every task needs: a small model loses itself among the others, and its window is small too.
+    /// Tells only of the arguments that every task needs: a small model loses itself among the others, and its window is small too. Who knows
+    /// the others all the same may use them.
     pub(super) fn make_small(&mut self) {
         let Some((kept, required)) = self.small else { return };
         if let Some(properties) = self.parameters["properties"].as_object_mut() {
             properties.retain(|name, _| kept.contains(&name.as_str()));
         }
         self.parameters["required"] = json!(required);
-        self.schema = Schema::new(&self.parameters);
+    }
+
+    /// Returns whether an argument is called so here, also one that is not told.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.schema.has(name)
     }
 
     /// Returns whether an argument is called so, here or elsewhere.
     pub(super) fn takes(&self, name: &str) -> bool {
-        self.parameters["properties"].get(name).is_some() || self.renamed.iter().any(|(wrong, _)| *wrong == name)
+        self.has(name) || self.renamed.iter().any(|(wrong, _)| *wrong == name)
     }
 
     /// Returns the other names of an argument.

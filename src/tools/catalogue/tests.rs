@@ -290,11 +290,24 @@ fn what_belongs_to_a_name_of_another_system_is_taken_with_it() {
 }
 
 #[test]
-fn a_small_set_takes_no_argument_that_it_does_not_have() {
+fn a_small_set_takes_arguments_that_it_does_not_tell_of() {
     let small = Catalogue::new(&Options { set: Set::Small, ..Options::default() });
-    assert!(small.parse("bash", r#"{"command": "x", "run_in_background": false}"#).is_ok());
-    for (name, arguments) in [("bash", r#"{"command": "x", "run_in_background": true}"#), ("grep", r#"{"pattern": "x", "-i": true}"#)] {
-        assert!(small.parse(name, arguments).expect_err("is refused").0.contains("is not known"), "{name}");
+    let standard = catalogue();
+    for (name, arguments) in [
+        ("bash", r#"{"command": "x", "run_in_background": true}"#),
+        ("bash", r#"{"command": "x", "cwd": "src"}"#),
+        ("grep", r#"{"pattern": "x", "-i": true, "-C": 2}"#),
+        ("read_file", r#"{"from_cursor": "grep-1"}"#),
+        ("edit_file", r#"{"path": "a", "edits": [{"old_string": "b", "new_string": "c"}]}"#),
+        ("write_file", r#"{"path": "a", "content": "b", "append": true}"#),
+    ] {
+        let action = |catalogue: &Catalogue| catalogue.parse(name, arguments).expect("understood").action;
+        assert_eq!(action(&small), action(&standard), "{name}");
+    }
+    let told = &small.find("bash").expect("is there").parameters["properties"];
+    assert_eq!(told.as_object().map(serde_json::Map::len), Some(2), "{told}");
+    for (name, arguments) in [("bash", r#"{"command": "x", "made_up": 1}"#), ("read_file", "{}"), ("edit_file", r#"{"path": "a"}"#)] {
+        assert!(small.parse(name, arguments).is_err(), "{name}");
     }
 }
 

@@ -48,6 +48,35 @@ fn lines_are_numbered_and_the_page_says_how_to_go_on() {
     check(&output, "", "7\tx\n8\ty\n[lines 7-8 of 20; go on with offset 9; lines end in CRLF]", true);
 }
 
+/// Advice that names what a model is not told of is none.
+#[test]
+fn hints_name_nothing_that_the_set_does_not_tell_of() {
+    let file = MatchedFile { path: "a.rs".into(), count: 1, lines: Vec::new(), binary: false };
+    let found = Output::Matches(Matches {
+        output: GrepOutput::FilesOnly,
+        files: vec![file],
+        n_matches: 1,
+        truncated: false,
+        timed_out: false,
+        n_unreadable: 0,
+        n_protected: 0,
+        n_binary: 0,
+        cursor: Some("grep-1".to_owned()),
+    });
+    let files = FoundFiles { paths: vec!["a.rs".into()], truncated: false, n_unreadable: 0, cursor: Some("glob-1".to_owned()) };
+    let left = Output::Command(CommandEnded { n_survivors: 2, ..CommandEnded::plain(End::Exited { code: 0 }) });
+    let files = Output::Files(files);
+    let footer = |output: &Output, set| render(output, &Printed::default(), &Options { set, ..Options::default() }, 2000).footer;
+    for set in [Set::Standard, Set::Full] {
+        assert_eq!(footer(&found, set), "[read these files with read_file from_cursor \"grep-1\"]");
+        assert_eq!(footer(&files, set), "[read them with read_file from_cursor \"glob-1\"]");
+        assert!(footer(&left, set).contains("use background to keep one"));
+    }
+    assert_eq!((footer(&found, Set::Small), footer(&files, Set::Small)), (String::new(), String::new()));
+    let left = footer(&left, Set::Small);
+    assert!(left.contains("more_tools has start_background_process, which keeps one") && !left.contains("use background"), "{left}");
+}
+
 #[test]
 fn counts_are_shown_even_where_every_file_has_one() {
     let file = MatchedFile { path: "a.rs".into(), count: 1, lines: Vec::new(), binary: false };
