@@ -265,7 +265,7 @@ impl Pipeline {
             }
         };
         let status = if rendered.ok { CallStatus::Ok } else { failed(output.as_ref(), cancel.is_cancelled()) };
-        for note in notes.iter().map(String::as_str).chain(hint(status)) {
+        for note in notes.iter().map(String::as_str).chain(hint(status, name, self.options.set)) {
             rendered.note(note);
         }
         // 10, what is too long to show is kept whole; it comes before 9, hooks that are told what the model is told.
