@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::Options;
 use super::Profile;
 use crate::sandbox;
-use crate::tools::Workspace;
+use crate::tools::Pipeline;
 use crate::tools::memos;
 use crate::wire::BytesPath;
 use crate::wire::Call;
@@ -56,11 +56,12 @@ pub struct Context {
     pub seen: Vec<Memo>,
 }
 
-/// Looks at the project through the box and returns what the model is told of it before the task, if anything.
+/// Looks at the project through the box and returns what the model is told of it before the task, if anything. What the rules would not let
+/// it look at without a question is left out.
 ///
 /// `window` is what the model reads at once, in tokens: the files take at most 5 % of it, the instructions 10 %, what git says is twenty lines.
 pub async fn gather_context(
-    workspace: &dyn Workspace,
+    pipeline: &Pipeline,
     options: &Options,
     window: Option<u64>,
     cancel: &CancellationToken,
@@ -68,9 +69,9 @@ pub async fn gather_context(
     let characters = usize::try_from(window.unwrap_or(8192).saturating_mul(4)).unwrap_or(usize::MAX);
     // Git is slowest: it looks while the others do.
     let (instructions, files, changes) = tokio::try_join!(
-        async { if options.read_instructions { instructions(workspace, options, characters / 10, cancel).await } else { Ok(None) } },
-        async { if options.show_files { files(workspace, options, characters / 20, cancel).await } else { Ok(None) } },
-        async { if options.show_git { changes(workspace, cancel).await } else { Ok(None) } },
+        async { if options.read_instructions { instructions(pipeline, options, characters / 10, cancel).await } else { Ok(None) } },
+        async { if options.show_files { files(pipeline, options, characters / 20, cancel).await } else { Ok(None) } },
+        async { if options.show_git { changes(pipeline, cancel).await } else { Ok(None) } },
     )?;
     let (instructions, seen) = instructions.map_or((None, Vec::new()), |(name, text, seen)| (Some((name, text)), seen));
     let parts = [
@@ -83,7 +84,7 @@ pub async fn gather_context(
 }
 
 /// Returns the branch and what is not committed; `None` where there is no repository, no git, or too much to look at.
-async fn changes(workspace: &dyn Workspace, cancel: &CancellationToken) -> Result<Option<String>, sandbox::Error> {
+async fn changes(pipeline: &Pipeline, cancel: &CancellationToken) -> Result<Option<String>, sandbox::Error> {
     let call = Call::Git(Git {
         query: GitQuery::Status,
         path: ".".into(),
@@ -100,8 +101,8 @@ async fn changes(workspace: &dyn Workspace, cancel: &CancellationToken) -> Resul
             taken.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
         }
     });
-    let Output::Command(CommandEnded { end: End::Exited { code: 0 }, output_bytes, .. }) =
-        workspace.call(call, on_chunk, cancel, WITHIN).await?
+    let Some(Output::Command(CommandEnded { end: End::Exited { code: 0 }, output_bytes, .. })) =
+        pipeline.peek(call, on_chunk, cancel, WITHIN).await?
     else {
         return Ok(None);
     };
@@ -115,15 +116,10 @@ async fn changes(workspace: &dyn Workspace, cancel: &CancellationToken) -> Resul
     Ok((!text.is_empty()).then_some(text))
 }
 
-async fn files(
-    workspace: &dyn Workspace,
-    options: &Options,
-    most: usize,
-    cancel: &CancellationToken,
-) -> Result<Option<String>, sandbox::Error> {
+async fn files(pipeline: &Pipeline, options: &Options, most: usize, cancel: &CancellationToken) -> Result<Option<String>, sandbox::Error> {
     let call =
         Call::ListDirectory(ListDirectory { path: ".".into(), recursive: true, show_hidden: false, show_size: false, max_entries: 2000 });
-    let Output::Listing(listing) = workspace.call(call, Box::new(|_, _| {}), cancel, WITHIN).await? else { return Ok(None) };
+    let Some(Output::Listing(listing)) = pipeline.peek(call, Box::new(|_, _| {}), cancel, WITHIN).await? else { return Ok(None) };
     let mut text = String::new();
     let mut left_out = listing.truncated;
     let mut n_entries = 0;
@@ -144,7 +140,7 @@ async fn files(
 }
 
 async fn instructions(
-    workspace: &dyn Workspace,
+    pipeline: &Pipeline,
     options: &Options,
     most: usize,
     cancel: &CancellationToken,
@@ -160,7 +156,7 @@ async fn instructions(
             images: false,
             protected: false,
         });
-        let output = workspace.call(call, Box::new(|_, _| {}), cancel, WITHIN).await?;
+        let Some(output) = pipeline.peek(call, Box::new(|_, _| {}), cancel, WITHIN).await? else { continue };
         let seen = memos(&output, most);
         if let Output::Read(read) = output
             && let Some(file) = read.files.into_iter().next()

@@ -360,7 +360,7 @@ pub(super) async fn sit_down(
     let mut agent = agent.after(&past);
     // What an earlier run told stays as it was told.
     if past.history.is_empty() {
-        match gather_context(&sandbox, &config.agent, probed.context, cancel).await {
+        match gather_context(agent.pipeline(), &config.agent, probed.context, cancel).await {
             Ok(Some(context)) => agent.add_context(&context),
             Ok(None) => {}
             Err(error) => {

@@ -181,6 +181,22 @@ fn tell_known(call: &mut Call, seen: &Seen, besides: &[BytesPath]) {
     }
 }
 
+/// Carries out a look at the project that no model asked for.
+pub(super) async fn dispatch_peek(
+    action: Approved<Action>,
+    workspace: &dyn Workspace,
+    on_chunk: OnChunk<'_>,
+    cancel: &CancellationToken,
+    within: Duration,
+) -> Result<Output, sandbox::Error> {
+    let is_by_name = action.is_by_name();
+    match action.into_inner() {
+        Action::Box(call) if is_by_name => workspace.call(by_name(call), on_chunk, cancel, within).await,
+        Action::Box(call) => workspace.call(call, on_chunk, cancel, within).await,
+        Action::Host(_) => Ok(Output::Fault(Fault::NotStarted { problem: "there is nothing to look at on the host".to_owned() })),
+    }
+}
+
 /// Carries out a command of the person's settings that may run; both its streams go to `tell`.
 pub(super) async fn dispatch_hook(
     action: Approved<Action>,

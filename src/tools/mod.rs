@@ -22,6 +22,7 @@ mod limit;
 mod look;
 mod options;
 mod patch;
+mod peek;
 mod pipeline;
 mod render;
 mod render_changed;

@@ -1025,16 +1025,53 @@ async fn a_long_result_of_any_tool_is_an_artifact_and_a_file_that_is_read_is_non
     assert!(results[1].len() > 10 << 10 && results[3].len() > 10 << 10, "{} {}", results[1].len(), results[3].len());
 }
 
+/// What the model is told of the project before its first task.
+async fn told_first(desk: &Desk, options: &agent::Options) -> Option<String> {
+    let agent = desk.agent.lock().await;
+    let context = agent::gather_context(agent.pipeline(), options, None, &CancellationToken::new()).await;
+    context.expect("answers").map(|context| context.text)
+}
+
+#[tokio::test]
+async fn what_the_rules_deny_is_not_shown_before_the_first_task_either() {
+    for (rule, [files, instructions, changes]) in [
+        ("mkdir", [true, true, true]),
+        ("list_directory", [false, true, true]),
+        ("list_directory(secret/**)", [false, true, true]),
+        ("read_file(PODBAY.md)", [true, false, true]),
+        ("read_file(src/**)", [true, true, true]),
+        ("git_status", [true, true, false]),
+        ("git_status(secret/**)", [true, true, false]),
+    ] {
+        let rules = || vec![rule.to_owned()];
+        let deny = policy::Options { deny: rules(), ..policy::Options::default() };
+        let gate = policy::Options { gate: rules(), ..policy::Options::default() };
+        let ask = policy::Options { ask: rules(), ..policy::Options::default() };
+        for (mode, policy) in [(Mode::Auto, deny), (Mode::Auto, gate), (Mode::Ask, ask)] {
+            let desk = Desk::new(ScriptedModel::new().start().await, Wishes { mode, policy, ..Wishes::default() }).await;
+            std::fs::write(desk.guest.path("PODBAY.md"), "Be brief.\n").expect("written");
+            std::fs::create_dir(desk.guest.path("secret")).expect("made");
+            std::fs::write(desk.guest.path("secret/plan.txt"), "").expect("written");
+            let git = std::process::Command::new("git").current_dir(desk.guest.path(".")).args(["init", "-q"]).status();
+            assert!(git.is_ok_and(|status| status.success()));
+            let told = told_first(&desk, &agent::Options::default()).await.unwrap_or_default();
+            let found = ["Files in /workspace", "Be brief.", "?? secret/"].map(|words| told.contains(words));
+            assert_eq!(found, [files, instructions, changes], "{mode:?} {rule}: {told}");
+            let reached = |name: &str| desk.reached().iter().any(|call| call == name);
+            assert_eq!([reached("list_directory"), reached("git")], [files, changes], "{mode:?} {rule}");
+            assert!(!desk.kinds().iter().any(|kind| matches!(kind, Kind::PermissionAsked { .. })), "nobody is asked");
+        }
+    }
+}
+
 #[tokio::test]
 async fn what_the_model_is_shown_of_the_project_is_bounded_by_settings() {
-    let guest = TestGuest::start().await;
+    let desk = self::desk(ScriptedModel::new()).await;
+    let guest = &desk.guest;
     std::fs::create_dir_all(guest.path("one/two")).expect("made");
     std::fs::write(guest.path("one/two/deep.txt"), "").expect("written");
     std::fs::write(guest.path("AGENTS.md"), "first\nsecond\nthird\n").expect("written");
-    let told = async |options: agent::Options| {
-        let context = agent::gather_context(&guest.link, &options, None, &CancellationToken::new()).await.expect("answers");
-        context.expect("there is something to tell").text
-    };
+    let told = async |options: agent::Options| told_first(&desk, &options).await.expect("there is something to tell");
     let all = told(agent::Options::default()).await;
     assert!(all.contains("third") && all.contains("one/two/deep.txt") && !all.contains("(and more)"), "{all}");
     let flat = told(agent::Options { show_depth: 1, instruction_lines: 2, ..agent::Options::default() }).await;
@@ -1046,11 +1083,9 @@ async fn what_the_model_is_shown_of_the_project_is_bounded_by_settings() {
 
 #[tokio::test]
 async fn the_model_is_told_of_the_branch_and_what_is_not_committed() {
-    let guest = TestGuest::start().await;
-    let told = async |options: agent::Options| {
-        let context = agent::gather_context(&guest.link, &options, None, &CancellationToken::new()).await.expect("answers");
-        context.unwrap_or_default().text
-    };
+    let desk = self::desk(ScriptedModel::new()).await;
+    let guest = &desk.guest;
+    let told = async |options: agent::Options| told_first(&desk, &options).await.unwrap_or_default();
     std::fs::write(guest.path("new.txt"), "").expect("written");
     assert!(!told(agent::Options::default()).await.contains("git"), "it is no repository");
     let git = |arguments: &[&str]| {
@@ -1073,18 +1108,18 @@ async fn the_model_is_told_of_the_branch_and_what_is_not_committed() {
 
 #[tokio::test]
 async fn the_first_file_of_instructions_by_any_known_name_is_read() {
-    let guest = TestGuest::start().await;
+    let desk = self::desk(ScriptedModel::new()).await;
+    let guest = &desk.guest;
     let names = [".orangutan-config/orangutan.md", "OPENMONO.md", ".orca/ORCA.md", "ORCA.md", "AGENTS.md", "PODBAY.md"];
     for name in names {
         let path = guest.path(name);
         std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
         std::fs::write(path, format!("these are of {name}\n")).expect("written");
-        let context = agent::gather_context(&guest.link, &agent::Options::default(), None, &CancellationToken::new()).await;
-        let told = context.expect("answers").expect("there is something to tell").text;
+        let told = told_first(&desk, &agent::Options::default()).await.expect("there is something to tell");
         assert!(told.contains(&format!("these are of {name}\n")) && told.matches("these are of").count() == 1, "{name}: {told}");
     }
     // An empty one says nothing, and does not hide the next.
     std::fs::write(guest.path("PODBAY.md"), "\n \n").expect("written");
-    let context = agent::gather_context(&guest.link, &agent::Options::default(), None, &CancellationToken::new()).await;
-    assert!(context.expect("answers").expect("there is something to tell").text.contains("these are of AGENTS.md\n"));
+    let told = told_first(&desk, &agent::Options::default()).await.expect("there is something to tell");
+    assert!(told.contains("these are of AGENTS.md\n"), "{told}");
 }

@@ -22,8 +22,9 @@ const NAMES: &[(&str, &[&str])] = &[
     // The command line has a function of its own of that name.
     ("dispatch(", &["cli/mod.rs", "tools/dispatch.rs", "tools/look.rs", "tools/pipeline.rs"]),
     ("dispatch_hook(", &["tools/dispatch.rs", "tools/hook/moment.rs"]),
-    // What a model is shown of a project before the first task: three reads of our own, of which no model chose a word.
-    ("workspace.call(", &["agent/prompt.rs", "tools/dispatch.rs"]),
+    // What a model is shown of a project before the first task, of which no model chose a word; rules are asked about it all the same.
+    ("dispatch_peek(", &["tools/dispatch.rs", "tools/peek.rs"]),
+    ("workspace.call(", &["tools/dispatch.rs"]),
     // `podbay doctor --attack` attacks a sandbox that it made for that, in a project of its own.
     ("sandbox.call(", &["app/doctor/attack/inside.rs"]),
     // Nobody has a line to the guest of their own: dispatch's is behind the trait that the pipeline calls.

@@ -97,7 +97,6 @@ async fn show(place: &Place, task: &str, front: &Front, recorder: &Recorder, beg
     if let Some(begins) = begins {
         recorder.emit(begins);
     }
-    let context = gather_context(&files, &config.agent, probed.context, cancel).await.map_err(Error::Sandbox)?;
     let artifacts = Artifacts::new(&place.state, recorder.session(), &config.session);
     let parallel = tools.parallel as usize;
     let pipeline = Pipeline::new(
@@ -111,7 +110,7 @@ async fn show(place: &Place, task: &str, front: &Front, recorder: &Recorder, beg
     );
     pipeline.set_window(probed.context);
     let mut agent = Agent::new(client, prompt, Arc::new(pipeline), parallel, config.agent.clone(), recorder.sink());
-    if let Some(context) = context {
+    if let Some(context) = gather_context(agent.pipeline(), &config.agent, probed.context, cancel).await.map_err(Error::Sandbox)? {
         agent.add_context(&context);
     }
     let mut outcome = agent.run_since(begun, Some(task), &front.interrupt).await;

@@ -255,7 +255,7 @@ async fn what_is_remembered_stands_with_the_result_that_told_it() {
 async fn instructions_that_the_model_was_told_are_known() {
     let hand = Hand::new().await;
     hand.put("AGENTS.md", "Be brief.\n");
-    let told = podbay::agent::gather_context(&hand.guest.link, &podbay::agent::Options::default(), None, &CancellationToken::new()).await;
+    let told = podbay::agent::gather_context(&hand.pipeline, &podbay::agent::Options::default(), None, &CancellationToken::new()).await;
     hand.pipeline.recall_seen(&told.expect("answers").expect("there is something to tell").seen);
     hand.put("AGENTS.md", "Be long.\n");
     let text = hand.fails("write_file", json!({"path": "AGENTS.md", "content": "x"}), CallStatus::Conflict).await;

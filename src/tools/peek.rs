@@ -1,0 +1,35 @@
+//! What is looked at before the first task, for a model that has not said a word yet.
+
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::OnChunk;
+use super::Pipeline;
+use super::dispatch::dispatch_peek;
+use crate::policy::Action;
+use crate::policy::Verdict;
+use crate::sandbox;
+use crate::wire::Call;
+use crate::wire::Output;
+
+impl Pipeline {
+    /// Looks at the project. Rules hold as if the model had made the call, and nobody is asked: `None` where it would not be allowed right away.
+    pub async fn peek(
+        &self,
+        call: Call,
+        on_chunk: OnChunk<'_>,
+        cancel: &CancellationToken,
+        within: Duration,
+    ) -> Result<Option<Output>, sandbox::Error> {
+        let action = Action::Box(call);
+        if !action.is_read_only() {
+            return Ok(None);
+        }
+        let verdict = self.policy.lock().expect("nothing panics while it holds this lock").judge(action);
+        match verdict {
+            Verdict::Allow { action, .. } => dispatch_peek(action, &*self.workspace, on_chunk, cancel, within).await.map(Some),
+            Verdict::Ask(_) | Verdict::Deny { .. } => Ok(None),
+        }
+    }
+}
