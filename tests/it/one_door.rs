@@ -16,6 +16,22 @@ use crate::support::Desk;
 use crate::support::ScriptedModel;
 use crate::support::desk::Wishes;
 
+/// A function that hands a call to a sandbox or gives a line to one, whatever stands in front of its name, and the only files of the rooms that see
+/// sandboxes which may use it.
+const FUNCTIONS: &[(&str, &[&str])] = &[
+    // `podbay doctor --attack` attacks a sandbox that it made for that, in a project of its own. The command `podbay call` has the same name.
+    (
+        "call",
+        &["app/doctor/attack/inside.rs", "app/doctor/attack/paths.rs", "app/mod.rs", "cli/call.rs", "cli/mod.rs", "tools/dispatch.rs"],
+    ),
+    ("call_with_haste", &[]),
+    // A person's own shell, with a terminal that no call of a tool has.
+    ("link", &["app/shell.rs"]),
+];
+/// Rooms that the table of the design lets see no sandbox, which `layers.rs` keeps so, and the one that sandboxes are of.
+const OTHER_ROOMS: [&str; 12] =
+    ["code", "config", "egress", "engine", "event", "guest", "llm", "policy", "sandbox", "session", "ui", "wire"];
+
 /// A name that leads to the sandbox or to the host's own hands, and the only files of `src/` that may use it.
 const NAMES: &[(&str, &[&str])] = &[
     // The pipeline, the images that a person names (judged as a `read_file`), and where it is made.
@@ -24,13 +40,6 @@ const NAMES: &[(&str, &[&str])] = &[
     ("dispatch_hook(", &["tools/dispatch.rs", "tools/hook/moment.rs"]),
     // What a model is shown of a project before the first task, of which no model chose a word; rules are asked about it all the same.
     ("dispatch_peek(", &["tools/dispatch.rs", "tools/peek.rs"]),
-    ("workspace.call(", &["tools/dispatch.rs"]),
-    // `podbay doctor --attack` attacks a sandbox that it made for that, in a project of its own.
-    ("sandbox.call(", &["app/doctor/attack/inside.rs"]),
-    // Nobody has a line to the guest of their own: dispatch's is behind the trait that the pipeline calls.
-    ("link.call(", &[]),
-    ("link .call(", &[]),
-    ("Link::call(", &["tools/dispatch.rs"]),
     ("call_with_haste(", &["sandbox/kept.rs", "sandbox/link/mod.rs"]),
     // A person's own shell, with a terminal that no call of a tool has.
     ("link.open(", &["app/doctor/attack/frames.rs", "app/shell.rs"]),
@@ -46,29 +55,75 @@ const NAMES: &[(&str, &[&str])] = &[
 
 #[test]
 fn only_the_pipeline_and_the_places_named_here_reach_the_sandbox() {
+    let has = |code: &str, name: &str| {
+        code.match_indices(name).any(|(at, _)| {
+            // `dispatch(` is no part of a longer name.
+            let before = code[..at].chars().next_back().unwrap_or(' ');
+            !name.starts_with(char::is_alphabetic) || !(before.is_alphanumeric() || before == '_')
+        })
+    };
+    check_users(NAMES, &[], has);
+    check_users(FUNCTIONS, &OTHER_ROOMS, hands_something_to);
+}
+
+/// Compares where a name is used with where a table says it may be.
+fn check_users(table: &[(&str, &[&str])], without: &[&str], uses: impl Fn(&str, &str) -> bool) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut files = Vec::new();
     collect(&root, &mut files);
     assert!(files.len() > 100, "only {} files were found", files.len());
-    let mut users = vec![Vec::new(); NAMES.len()];
+    let mut users = vec![Vec::new(); table.len()];
     for path in &files {
+        let file = path.strip_prefix(&root).expect("beneath it").to_str().expect("UTF-8");
+        if file.split('/').next().is_some_and(|room| without.contains(&room)) {
+            continue;
+        }
         let text = fs::read_to_string(path).expect("a readable source file");
-        let code: String = text.split("\n#[cfg(test)]\nmod tests {").next().unwrap_or_default().lines().filter(is_code).collect();
-        let code: String = code.split_whitespace().collect::<Vec<_>>().join(" ");
-        for ((name, _), users) in NAMES.iter().zip(&mut users) {
-            let found = code.match_indices(name).any(|(at, _)| {
-                // `dispatch(` is no part of a longer name.
-                let before = code[..at].chars().next_back().unwrap_or(' ');
-                !name.starts_with(char::is_alphabetic) || !(before.is_alphanumeric() || before == '_')
-            });
-            if found {
-                users.push(path.strip_prefix(&root).expect("beneath it").to_str().expect("UTF-8").to_owned());
+        let code: Vec<&str> = text.split("\n#[cfg(test)]\nmod tests {").next().unwrap_or_default().lines().filter(is_code).collect();
+        let code: String = code.join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
+        for ((name, _), users) in table.iter().zip(&mut users) {
+            if uses(&code, name) {
+                users.push(file.to_owned());
             }
         }
     }
-    for ((name, may), mut found) in NAMES.iter().zip(users) {
+    for ((name, may), mut found) in table.iter().zip(users) {
         found.sort();
         assert_eq!(found, *may, "`{name}` is used elsewhere, or no longer where this table says");
+    }
+}
+
+/// Returns whether a method or a function of a type that is called so is given anything, or is handed on to be called elsewhere.
+fn hands_something_to(code: &str, function: &str) -> bool {
+    code.match_indices(function).any(|(at, _)| {
+        let (before, behind) = (code[..at].trim_end(), &code[at + function.len()..]);
+        if behind.starts_with(|c: char| c.is_alphanumeric() || c == '_') {
+            return false;
+        }
+        match behind.trim_start().strip_prefix('(') {
+            Some(arguments) => (before.ends_with('.') || before.ends_with("::")) && !arguments.trim_start().starts_with(')'),
+            None => before.ends_with("::") && !behind.trim_start().starts_with("::"),
+        }
+    })
+}
+
+#[test]
+fn no_spelling_of_a_call_hides_it() {
+    for code in [
+        "sandbox.call(call, f)",
+        "self .workspace .call( call)",
+        "sandbox().call(call)",
+        "Workspace::call(&*workspace, call)",
+        "<Link as Workspace>::call(link, call)",
+        "let f = Link::call; f(link, call)",
+        "calls.map(Workspace::call)",
+    ] {
+        assert!(hands_something_to(code, "call"), "{code}");
+    }
+    for code in
+        ["early.call()", "self.call == other.call", "let call = call(", "use super::call::take;", "link.call_with_haste(call)", "recall(x)"]
+    {
+        assert!(!hands_something_to(code, "call"), "{code}");
     }
 }
 
