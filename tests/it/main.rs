@@ -13,6 +13,7 @@ mod context;
 mod cost;
 mod cut;
 mod debug_parse;
+mod decided;
 mod demo;
 mod dist;
 mod docker;
