@@ -1000,6 +1000,34 @@ async fn an_output_over_ten_kibibytes_is_an_artifact() {
     assert_eq!(kept.collect::<Vec<_>>(), [false, true]);
 }
 
+/// what went wrong is long, too, and its middle may be what explains it.
+#[tokio::test]
+async fn a_long_result_of_a_call_that_failed_is_an_artifact_too() {
+    let model = ScriptedModel::new()
+        .calls("bash", json!({"command": "seq 1 20000; exit 3"}))
+        .calls("read_file", json!({"path": "artifact:missing"}))
+        .calls("bash", json!({"command": "seq 1 20000; sleep 60", "timeout_seconds": 1}))
+        .says("Done.");
+    let desk = self::desk(model).await;
+    desk.work("fail").await;
+    let ended: Vec<_> = desk
+        .kinds()
+        .into_iter()
+        .filter_map(|kind| match kind {
+            Kind::CallFinished { status, artifact, .. } => Some((status, artifact)),
+            _ => None,
+        })
+        .collect();
+    let [(CallStatus::Failed, Some(failed)), (CallStatus::Failed, None), (CallStatus::TimedOut, Some(late))] = &ended[..] else {
+        panic!("{ended:?}")
+    };
+    for (id, result, end) in [(failed, 0, "[exit code 3]"), (late, 2, "do less at once]")] {
+        let result = &desk.results(3)[result];
+        assert!(result.contains(&format!("artifact:{id}")) && result.ends_with(end), "{}", &result[result.len() - 200..]);
+        assert!(desk.artifacts.page(id, 10_000, 1).is_ok_and(|page| page.text == "10000\n"));
+    }
+}
+
 /// TOOL-5: whatever tool it comes from, but for what is read: that is a file, or kept already.
 #[tokio::test]
 async fn a_long_result_of_any_tool_is_an_artifact_and_a_file_that_is_read_is_none() {
