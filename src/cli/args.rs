@@ -136,7 +136,7 @@ pub(super) enum PresetFlag {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum SetFlag {
-    /// Six tools, for small context windows
+    /// Seven tools, for small context windows
     Small,
     /// What most work needs
     Standard,
