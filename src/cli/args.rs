@@ -132,6 +132,10 @@ pub(super) enum PresetFlag {
     Standard,
     /// Autonomy `unattended`, 50 turns
     Unattended,
+    /// Commands have 30 seconds where the model asks for no more
+    Strict,
+    /// The small set of tools, 200 lines of a file, 50 results of a search
+    SmallContext,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -277,8 +281,8 @@ pub(super) struct SessionFlags {
     /// How much the agent decides by itself
     #[arg(long, value_enum, conflicts_with = "mode", help_heading = "Permissions")]
     pub(super) autonomy: Option<AutonomyFlag>,
-    /// A bundle of settings: autonomy and turns
-    #[arg(long, value_enum, value_name = "NAME", conflicts_with_all = ["mode", "autonomy"], help_heading = "Permissions")]
+    /// A bundle of settings
+    #[arg(long, value_enum, value_name = "NAME", help_heading = "Permissions")]
     pub(super) preset: Option<PresetFlag>,
     /// Which tools the model is told of
     #[arg(long, value_enum, help_heading = "Model")]

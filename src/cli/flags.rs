@@ -101,6 +101,7 @@ pub(super) fn session(flags: &SessionFlags, overrides: &mut Overrides) -> Result
     later::session(flags)?;
     place(&flags.place, overrides)?;
     autonomy(flags, overrides);
+    preset(flags, overrides)?;
     let changes = flags.changes.map(|changes| match changes {
         ChangesFlag::Live => "live",
         ChangesFlag::Review => "review",
@@ -140,14 +141,46 @@ fn autonomy(flags: &SessionFlags, overrides: &mut Overrides) {
         AutonomyFlag::Unattended => "unattended",
     });
     set(overrides, "--autonomy", "policy.autonomy", named);
-    let (named, turns) = match flags.preset {
-        Some(PresetFlag::Architect) => (Some("architect"), Some(10)),
-        Some(PresetFlag::Standard) => (None, Some(25)),
-        Some(PresetFlag::Unattended) => (Some("unattended"), Some(50)),
-        None => (None, None),
+}
+
+/// Sets what a preset stands for; a flag that says one of these settings itself wins.
+fn preset(flags: &SessionFlags, overrides: &mut Overrides) -> Result<(), app::Error> {
+    let Some(preset) = flags.preset else { return Ok(()) };
+    let says_who_decides = matches!(preset, PresetFlag::Architect | PresetFlag::Standard | PresetFlag::Unattended);
+    if says_who_decides && (flags.mode.is_some() || flags.autonomy.is_some()) {
+        return Err(app::Error::usage(
+            "this --preset says how much is asked, and so does --mode or --autonomy",
+            "give one of them; turns alone are --max-turns",
+        ));
+    }
+    let mut put = |key: &str, value: Value| set(overrides, "--preset", key, Some(value));
+    let turns = match preset {
+        PresetFlag::Architect => {
+            put("policy.autonomy", "architect".into());
+            Some(10)
+        }
+        PresetFlag::Standard => Some(25),
+        PresetFlag::Unattended => {
+            put("policy.autonomy", "unattended".into());
+            Some(50)
+        }
+        PresetFlag::Strict => {
+            put("tools.bash_timeout", "30s".into());
+            None
+        }
+        PresetFlag::SmallContext => {
+            if flags.tools.is_none() {
+                put("tools.set", "small".into());
+            }
+            put("tools.read_lines", 200.into());
+            put("tools.search_results", 50.into());
+            None
+        }
     };
-    set(overrides, "--preset", "policy.autonomy", named);
-    set(overrides, "--preset", "agent.max_turns", turns.filter(|_| flags.max_turns.is_none()));
+    if let Some(turns) = turns.filter(|_| flags.max_turns.is_none()) {
+        put("agent.max_turns", turns.into());
+    }
+    Ok(())
 }
 
 /// Returns the mode: the one that is named, else that of the autonomy, else the command's own.
@@ -167,5 +200,45 @@ pub(super) fn resume(flags: &SessionFlags) -> Option<Resume> {
     match &flags.resume {
         Some(id) => Some(Resume::Id(id.clone())),
         None => flags.go_on.then_some(Resume::Latest),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        flags: SessionFlags,
+    }
+
+    /// What the flags set, as `key = value`; nothing where they do not go together.
+    fn set_by(flags: &[&str]) -> Option<Vec<String>> {
+        let line = Line::parse_from([&["podbay"], flags].concat());
+        let mut overrides = Overrides::new();
+        session(&line.flags, &mut overrides).ok()?;
+        Some(overrides.iter().map(|flag| format!("{} = {}", flag.key, flag.value)).collect())
+    }
+
+    #[test]
+    fn a_preset_sets_what_it_stands_for_unless_another_flag_does() {
+        for (flags, expected) in [
+            (&["--preset", "architect"][..], &["policy.autonomy = \"architect\"", "agent.max_turns = 10"][..]),
+            (&["--preset", "standard"], &["agent.max_turns = 25"]),
+            (&["--preset", "unattended", "--max-turns", "7"], &["policy.autonomy = \"unattended\"", "agent.max_turns = 7"]),
+            (&["--preset", "strict", "--mode", "ask"], &["tools.bash_timeout = \"30s\""]),
+            (&["--preset", "small-context"], &["tools.set = \"small\"", "tools.read_lines = 200", "tools.search_results = 50"]),
+            (
+                &["--preset", "small-context", "--tools", "full", "--autonomy", "ask"],
+                &["policy.autonomy = \"ask\"", "tools.read_lines = 200", "tools.search_results = 50", "tools.set = \"full\""],
+            ),
+        ] {
+            assert_eq!(set_by(flags).expect("they go together"), expected, "{flags:?}");
+        }
+        assert_eq!(set_by(&["--preset", "standard", "--mode", "ask"]), None);
+        assert_eq!(set_by(&["--preset", "unattended", "--autonomy", "ask"]), None);
     }
 }
