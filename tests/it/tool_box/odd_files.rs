@@ -28,7 +28,7 @@ const LARGE: &str = "more than the";
 const NO_FOLDER: &str = "is not a directory, or leads through";
 
 #[rustfmt::skip]
-const TABLE: [Row; 24] = [
+const TABLE: [Row; 35] = [
     //                                                                                  binary   wide     huge     empty    fixed    gone     folder   pipe     socket   odd name
     ("read_file", r#"{"path": "NAME", "limit": 3}"#,                                      [NO_TEXT, "",      "",      "",      "",      GONE,    FOLDER,  PIPE,    SOCKET,  ""]),
     ("edit_file", r#"{"path": "NAME", "old_string": "one", "new_string": "1"}"#,          [NO_TEXT, UTF16,   LARGE,   "was not found", FIXED, GONE, FOLDER, PIPE,  SOCKET,  ""]),
@@ -53,6 +53,17 @@ const TABLE: [Row; 24] = [
     ("start_background_process", r#"{"command": "true", "working_directory": "NAME"}"#,   [NO_FOLDER, NO_FOLDER, NO_FOLDER, NO_FOLDER, NO_FOLDER, GONE, "", NO_FOLDER, NO_FOLDER, NO_FOLDER]),
     ("git_status", r#"{"path": "NAME"}"#,                                                 [NO_FOLDER, NO_FOLDER, NO_FOLDER, NO_FOLDER, NO_FOLDER, GONE, "", NO_FOLDER, NO_FOLDER, NO_FOLDER]),
     ("archive", r#"{"action": "create", "archive_path": "to.tar", "source_path": "NAME"}"#, ["",    "",      "would hold more than 256 MiB", "", "", GONE, "", PIPE,    SOCKET,  ""]),
+    ("git_diff", r#"{"path": "NAME"}"#,                                                   [NO_FOLDER, NO_FOLDER, NO_FOLDER, NO_FOLDER, NO_FOLDER, GONE, "", NO_FOLDER, NO_FOLDER, NO_FOLDER]),
+    ("git_log", r#"{"path": "NAME"}"#,                                                    [NO_FOLDER, NO_FOLDER, NO_FOLDER, NO_FOLDER, NO_FOLDER, GONE, "", NO_FOLDER, NO_FOLDER, NO_FOLDER]),
+    ("git_branch", r#"{"path": "NAME"}"#,                                                 [NO_FOLDER, NO_FOLDER, NO_FOLDER, NO_FOLDER, NO_FOLDER, GONE, "", NO_FOLDER, NO_FOLDER, NO_FOLDER]),
+    ("git_checkout", r#"{"target": "other", "create": true, "path": "NAME"}"#,            [NO_FOLDER, NO_FOLDER, NO_FOLDER, NO_FOLDER, NO_FOLDER, GONE, "", NO_FOLDER, NO_FOLDER, NO_FOLDER]),
+    ("git_stash", r#"{"action": "list", "path": "NAME"}"#,                                [NO_FOLDER, NO_FOLDER, NO_FOLDER, NO_FOLDER, NO_FOLDER, GONE, "", NO_FOLDER, NO_FOLDER, NO_FOLDER]),
+    ("git_commit", r#"{"message": "x", "files": ["folder/in it"], "path": "NAME"}"#,      [NO_FOLDER, NO_FOLDER, NO_FOLDER, NO_FOLDER, NO_FOLDER, GONE, "", NO_FOLDER, NO_FOLDER, NO_FOLDER]),
+    ("git_diff", r#"{"file": "NAME"}"#,                                                   ["",      "",      "",      "",      "",      GONE,    "",      "",      "",      ""]),
+    ("git_log", r#"{"file": "NAME"}"#,                                                    ["",      "",      "",      "",      "",      GONE,    "",      "",      "",      ""]),
+    ("archive", r#"{"action": "create", "archive_path": "NAME/to.tar", "source_path": "text"}"#,[NO_FOLDER, NO_FOLDER, NO_FOLDER, NO_FOLDER, NO_FOLDER, "", "", NO_FOLDER, NO_FOLDER, NO_FOLDER]),
+    ("archive", r#"{"action": "list", "archive_path": "NAME/to.tar"}"#,                   [NO_FOLDER, NO_FOLDER, NO_FOLDER, NO_FOLDER, NO_FOLDER, GONE, GONE, NO_FOLDER, NO_FOLDER, NO_FOLDER]),
+    ("archive", r#"{"action": "extract", "archive_path": "good.tar", "output_path": "NAME"}"#,[NO_FOLDER, NO_FOLDER, NO_FOLDER, NO_FOLDER, NO_FOLDER, "", "", NO_FOLDER, NO_FOLDER, NO_FOLDER]),
     ("cd", r#"{"path": "NAME"}"#,                                                         [NO_FOLDER, NO_FOLDER, NO_FOLDER, NO_FOLDER, NO_FOLDER, GONE, "", NO_FOLDER, NO_FOLDER, NO_FOLDER]),
 ];
 
@@ -67,6 +78,7 @@ fn furnish(hand: &Hand) -> UnixListener {
             .expect("removed");
     }
     hand.put("text", "text\n");
+    hand.run("tar", &["-cf", "good.tar", "text"]);
     hand.put("binary", b"\x89PNG\r\n\x1a\n\0\0one\n");
     hand.put("wide", b"\xff\xfeo\0n\0e\0\n\0");
     let huge = File::create(hand.guest.path("huge")).expect("made");
@@ -107,6 +119,9 @@ async fn each_tool_does_with_each_odd_file_what_the_table_says() {
         // A session of its own: to one that has read them, files that are made anew have been changed by somebody else.
         let hand = Hand::new().await;
         hand.run("git", &["init", "-q"]);
+        hand.run("git", &["commit", "-q", "--allow-empty", "-m", "Begin"]);
+        hand.run("git", &["config", "user.name", "ann"]);
+        hand.run("git", &["config", "user.email", "ann@example.org"]);
         for (file, words) in FILES.into_iter().zip(expected) {
             let _socket = furnish(&hand);
             let before = look(&hand);
@@ -131,6 +146,31 @@ async fn each_tool_does_with_each_odd_file_what_the_table_says() {
     let _socket = furnish(&hand);
     let kind = |name: &str| hand.guest.path(name).symlink_metadata().expect("is there").file_type();
     assert!(kind("pipe").is_fifo() && kind("socket").is_socket(), "the table was about these");
+}
+
+/// Arguments that name a path, by what they are called; a list and a text that hold some stand in the table under their tools.
+const PATHS: [&str; 8] = ["path", "source", "destination", "archive_path", "source_path", "output_path", "file", "working_directory"];
+
+#[test]
+fn each_argument_that_names_a_path_is_in_the_table() {
+    let catalogue = Catalogue::new(&tools::Options { set: Set::Full, ..tools::Options::default() });
+    let mut missing = Vec::new();
+    for tool in catalogue.tools() {
+        let properties = tool.parameters["properties"].as_object().expect("properties");
+        for argument in PATHS.into_iter().filter(|path| properties.contains_key(*path)) {
+            let names = |(name, arguments, _): &Row| {
+                let arguments: Value = serde_json::from_str(arguments).expect("JSON");
+                *name == tool.name && arguments[argument].as_str().is_some_and(|value| value.contains("NAME"))
+            };
+            if !TABLE.iter().any(names) {
+                missing.push(format!("{} {argument}", tool.name));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "no row says what becomes of {}", missing.join(", "));
+    for tool in ["multi_edit", "apply_patch"] {
+        assert!(TABLE.iter().any(|(name, ..)| *name == tool), "{tool}");
+    }
 }
 
 /// The one tool that names no file: its file is each of them in turn.
