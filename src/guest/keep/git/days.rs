@@ -1,7 +1,9 @@
 //! Bad days of the person's repository: what becomes of a session's work where it cannot go at once.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::path::PathBuf;
 
 use super::sample::InSession;
 use super::sample::Sample;
@@ -84,12 +86,15 @@ fn a_full_disk_stops_an_import_which_is_done_when_there_is_room() {
     assert!(told(&imported).contains("No space left on device") && imported.is_late, "{}", told(&imported));
     let after = fingerprint(&sample.path(".git"));
     assert!(before.iter().all(|(path, one)| after.get(path) == Some(one)), "what was there has changed");
+    let n_left = |all: &BTreeMap<PathBuf, String>| all.keys().filter(|path| path.to_string_lossy().contains("/tmp_")).count();
+    assert_eq!(n_left(&after), 0, "{:?}", after.keys());
     sample.git(&["fsck", "--strict", "--no-dangling"]);
     assert_eq!(sample.git(&["for-each-ref", "--format=%(refname)"]), "refs/heads/main\n");
     fs::remove_file(sample.path(".git/filler")).expect("removed");
     let imported = sample.import_one();
     assert_eq!(moved(&imported), ["refs/heads/main", "refs/heads/side"], "{}", told(&imported));
     assert_eq!((told(&imported).as_str(), sample.git(&["status", "--porcelain"]).as_str()), ("", ""));
+    assert_eq!(n_left(&fingerprint(&sample.path(".git"))), 0);
 }
 
 #[test]

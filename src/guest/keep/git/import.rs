@@ -1,6 +1,7 @@
 mod broken;
 mod fetch;
 mod here;
+mod incoming;
 mod index;
 mod names;
 
@@ -11,6 +12,7 @@ use std::time::Duration;
 use std::time::Instant;
 
 use self::fetch::Fetched;
+pub(super) use self::incoming::place as place_of_incoming;
 use self::names::Names;
 use super::folder::Folder;
 use super::folder::failed;

@@ -1,4 +1,4 @@
-//! What an import leaves behind that was killed: locks that nobody holds any more. The next one takes them away, and no other's.
+//! What an import leaves behind that was killed: objects on their way, and locks that nobody holds any more. The next one takes them away, and no other's.
 
 use std::time::Duration;
 use std::time::SystemTime;
@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde::Serialize;
 
 use super::folder::Folder;
+use super::import::place_of_incoming;
 use super::refs;
 use super::stash;
 use crate::guest::root::join;
@@ -54,6 +55,7 @@ impl Under<'_> {
     /// Takes away what an import that was killed has left.
     pub(crate) fn clear(&self) -> Result<(), Fault> {
         self.clear_index()?;
+        self.real.remove(&place_of_incoming(self.id))?;
         let Some(text) = self.state.read(&self.record(), MAX_BEGUN)? else { return Ok(()) };
         let Ok(begun) = serde_json::from_slice::<Begun>(&text) else { return self.done() };
         let begun_at = self.state.stat(&self.record()).map_or(SystemTime::UNIX_EPOCH, |stat| changed(&stat));
@@ -139,10 +141,13 @@ mod tests {
         assert!(is_there("refs/heads/other.lock") && is_there("index.lock"), "they are somebody else's");
         assert!(!is_there("refs/heads/main.lock") && !is_there("packed-refs.lock") && !is_there("refs/podbay/a/0.lock"));
         fs::remove_file(sample.path(".git/index.lock")).expect("removed");
+        sample.write(".git/objects/tmp_objdir-podbay-a/pack/tmp_pack_x", "half");
+        sample.write(".git/objects/pack/tmp_pack_y", "somebody else is at it");
         sample.write(".git/index.podbay-a", "half");
         fs::hard_link(sample.path(".git/index.podbay-a"), sample.path(".git/index.lock")).expect("linked");
         under.clear().expect("cleared");
         assert!(!is_there("index.lock") && !is_there("index.podbay-a"));
+        assert!(!is_there("objects/tmp_objdir-podbay-a") && is_there("objects/pack/tmp_pack_y"));
         under.done().expect("done");
     }
 }

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use super::Bound;
 use super::One;
+use super::incoming::Incoming;
 use super::names::Names;
 use crate::guest::keep::git::left::Left;
 use crate::guest::keep::git::refs::Head;
@@ -204,16 +205,29 @@ impl One<'_> {
     }
 
     fn fetch_some(&self, staging: &mut Staging, tips: &[Tip], until: Instant) -> Result<Result<(), String>, Fault> {
-        let id = self.id;
-        let named = tips.iter().enumerate().map(|(at, (object, _))| (format!("refs/import/{}", staging.n_named + at), object.clone()));
-        stage::name(self.scratch, named.map(|(name, object)| (BytesPath::from_bytes(name), object)))?;
+        let first = staging.n_named;
+        let wanted = || tips.iter().zip(first..).map(|((object, _), at)| (format!("refs/import/{at}"), object));
+        stage::name(self.scratch, wanted().map(|(name, object)| (BytesPath::from_bytes(name), object.clone())))?;
         staging.n_named += tips.len();
-        // A name for each would be compared with each that is there.
-        let wanted = format!("+refs/import/*:refs/podbay/{id}/*\n");
+        let incoming = match Incoming::make(&self.real, &self.real_path, self.id) {
+            Err(fault @ Fault::NoSpace { .. }) => return Ok(Err(fault.to_string())),
+            made => made?,
+        };
         let words = ["fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--no-recurse-submodules", "--no-prune"];
         let mut words: Vec<&OsStr> = words.iter().map(OsStr::new).collect();
         words.extend([OsStr::new("--stdin"), staging.place.as_os_str()]);
-        let answer = staging.git.passing().until(until).run(&words, wanted.as_bytes())?;
+        let names: String = wanted().map(|(name, _)| name + "\n").collect();
+        let git = staging.git.until(until);
+        let answer = git.with_objects(&incoming.path).run(&words, names.as_bytes())?;
+        if !answer.is_good {
+            return Ok(Err(answer.problem()));
+        }
+        // No name stands for what is not among the others.
+        incoming.put()?;
+        let id = self.id;
+        let held: String =
+            tips.iter().zip(first..).map(|((object, _), at)| format!("update refs/podbay/{id}/{at}\0{object}\0\0")).collect();
+        let answer = git.passing().run(&["update-ref", "--stdin", "-z"], held.as_bytes())?;
         Ok(if answer.is_good { Ok(()) } else { Err(answer.problem()) })
     }
 }
