@@ -229,9 +229,8 @@ fn bring_in_from(
         }
     }
     // Refused before a turn is begun for it.
-    let words = format!("apply of the review {name}");
     drop(Work::with(store()?, project, seen, state, name, false)?.chosen(wanted)?);
-    undo::begin(project, state, name, 0, &words)?;
+    undo::begin_review(project, state, name)?;
     let mut work = Work::with(store()?, project, seen, state, name, false)?;
     let (chosen, left) = work.chosen(wanted)?;
     let (from, to) = (work.record.base, work.record.after());

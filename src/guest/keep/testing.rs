@@ -187,6 +187,15 @@ impl Small {
     }
 }
 
+impl Small {
+    /// Makes room, without a change to any file.
+    pub(super) fn grow(&self, size: &str) {
+        let options = format!("size={size}");
+        let flags = nix::mount::MsFlags::MS_REMOUNT;
+        nix::mount::mount(None::<&str>, &self.0, None::<&str>, flags, Some(options.as_str())).expect("it grows");
+    }
+}
+
 impl Drop for Small {
     fn drop(&mut self) {
         let _ = nix::mount::umount2(&self.0, nix::mount::MntFlags::MNT_DETACH);

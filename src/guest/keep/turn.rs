@@ -72,6 +72,12 @@ pub(super) struct Ended {
 }
 
 impl Turn {
+    /// Whether it is the application of this review.
+    pub(super) fn applies(&self, review: &str) -> bool {
+        // Turns of sessions are counted from one.
+        self.session == review && self.n_turn == 0
+    }
+
     /// Whether it is over and changed something.
     pub(super) fn has_changed(&self) -> bool {
         self.end.is_some_and(|end| end.after != self.before)
@@ -155,6 +161,15 @@ impl<'a> TurnLog<'a> {
         let n_before = self.turns.len();
         self.turns.retain(keep);
         if self.turns.len() == n_before { Ok(()) } else { self.rewrite() }
+    }
+
+    /// Takes its end from the last turn, if that is the application of this review and all is as it left it; returns whether it did.
+    pub(super) fn reopen(&mut self, review: &str, now: ObjectId) -> Result<bool, Error> {
+        let is_it = |turn: &&mut Turn| turn.applies(review) && !turn.is_back && turn.end.is_some_and(|end| end.after == now);
+        let Some(last) = self.turns.last_mut().filter(is_it) else { return Ok(false) };
+        last.end = None;
+        self.rewrite()?;
+        Ok(true)
     }
 
     /// Ends what was interrupted: the turn that it was about counts as not taken back, so that all that is kept of it can be had.

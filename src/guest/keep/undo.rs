@@ -78,6 +78,15 @@ pub fn begin(project: &Project, state: &Folder, session: &str, n_turn: u64, word
     Ok(began)
 }
 
+/// Begins the turn in which a review is brought in.
+pub(super) fn begin_review(project: &Project, state: &Folder, review: &str) -> Result<(), Error> {
+    begin(project, state, review, 0, &words_of_review(review)).map(drop)
+}
+
+fn words_of_review(review: &str) -> String {
+    format!("apply of the review {review}")
+}
+
 /// Ends the turn that was begun. Of what may run only that is named which its name tells.
 pub fn end(project: &Project, state: &Folder) -> Result<TurnEnded, Error> {
     end_with(project, state, by_name)
@@ -258,14 +267,34 @@ impl<'a> Work<'a> {
         if self.log.turns.len() > self.most_turns + self.most_turns / 4 {
             self.forget(self.most_turns, [snapshot.id])?;
         }
-        let turn = self.log.next_turn();
-        let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-        let before = snapshot.id;
-        self.log.add(Record::Begin { turn, session: session.to_owned(), n_turn, words: shortened(words), at, before })?;
+        let turn = self.add(session, n_turn, words, snapshot.id)?;
         let is_unfinished = apply::is_unfinished(self.state)?;
         let may_run = Named::default();
         let began = TurnBegan { turn, n_files: snapshot.n_files, passed_over: snapshot.passed_over, is_unfinished, is_given_up, may_run };
         Ok((began, cut_off))
+    }
+
+    fn add(&mut self, session: &str, n_turn: u64, words: &str, before: ObjectId) -> Result<u64, Error> {
+        let turn = self.log.next_turn();
+        let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        self.log.add(Record::Begin { turn, session: session.to_owned(), n_turn, words: shortened(words), at, before })?;
+        Ok(turn)
+    }
+
+    /// Has the rest of a review that is about to come in be of a turn, too: of the one that brought in the beginning, if nothing has changed since,
+    /// else of one of its own. Returns whether that turn was cut off.
+    fn go_on_with(&mut self, review: &str) -> Result<bool, Error> {
+        if self.log.open().is_some_and(|turn| turn.applies(review)) {
+            return Ok(true);
+        }
+        let snapshot = self.look()?;
+        if self.log.open().is_some() {
+            self.close(&snapshot, true)?;
+        }
+        if !self.log.reopen(review, snapshot.id)? {
+            self.add(review, 0, &words_of_review(review), snapshot.id)?;
+        }
+        Ok(false)
     }
 
     /// Ends an undo that was interrupted, before anything of the turn it was about is forgotten. The project may be one that nobody can write to

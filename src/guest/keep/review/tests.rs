@@ -1,4 +1,5 @@
 mod gits;
+mod stopped;
 mod taken;
 mod unheld;
 

@@ -93,6 +93,10 @@ impl Work<'_> {
         if let Some(purpose) = apply::not_begun(self.project, self.state)? {
             return self.begin_anew(&purpose);
         }
+        let is_cut_off = match Journal::load(self.state)?.map(|journal| journal.purpose) {
+            Some(Purpose::Review { name }) => self.go_on_with(&name)?,
+            _ => false,
+        };
         let (project, state, store, log) = (self.project, self.state, &self.store, &mut self.log);
         let resumed = apply::resume((project, copy), state, store, |journal, outcome| match &journal.purpose {
             Purpose::Back { turn, .. } => log.add(Way::Back.record(*turn, outcome.left.clone())),
@@ -103,7 +107,11 @@ impl Work<'_> {
         let (way, turn, then, merge) = match purpose {
             Purpose::Back { turn, then, merge } => (Way::Back, turn, then, merge),
             Purpose::Forward { turn, then, merge } => (Way::Forward, turn, then, merge),
-            Purpose::Review { name } => return Ok(Resumed::Review { name, applied: Box::new(applied) }),
+            Purpose::Review { name } => {
+                // What was brought in is in; a turn that has no end ends with the next one.
+                let _ = self.look().and_then(|snapshot| self.close(&snapshot, is_cut_off));
+                return Ok(Resumed::Review { name, applied: Box::new(applied) });
+            }
         };
         let is_stopped = applied.stopped.is_some();
         let mut turns: Vec<UndoneTurn> = self.log.find(turn).map(|turn| UndoneTurn { turn: turn.told(), applied }).into_iter().collect();
