@@ -12,6 +12,7 @@ mod record;
 mod taken;
 
 use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::time::SystemTime;
 use std::time::UNIX_EPOCH;
 
@@ -255,7 +256,20 @@ fn bring_in_from(
 
 /// Lets nothing begin over something else that stopped, such as for a disk that is full.
 fn goes_on(resumed: &Applied) -> Result<(), Error> {
+    if let Some(resumed) = &mut resumed {
+        leave_out_again(resumed, &applied);
+    }
     resumed.stopped.as_ref().map_or(Ok(()), |why| Err(Error::StoppedAgain { why: why.clone() }))
+}
+
+/// Has what is left once more be told once: as it came out at last.
+fn leave_out_again(resumed: &mut Applied, applied: &Applied) {
+    let again: BTreeSet<&BytesPath> = applied.conflicts.first.iter().chain(&applied.refused.first).map(|left| &left.path).collect();
+    for left in [&mut resumed.conflicts, &mut resumed.refused] {
+        let n_told = left.first.len();
+        left.first.retain(|left| !again.contains(&left.path));
+        left.n -= (n_told - left.first.len()) as u64;
+    }
 }
 
 /// Notes what was brought in of a review before that is forgotten: a session that goes on changes it from there.

@@ -73,3 +73,16 @@ fn what_somebody_changed_until_it_was_finished_stays_theirs() {
     held.scene.remove("mine");
     assert_eq!(held.scene.all(), before);
 }
+
+#[test]
+fn what_is_left_of_what_was_finished_is_told_once() {
+    let Some((held, small, _)) = stopped() else { return };
+    held.scene.write("f1", "mine\n");
+    held.scene.write("f6", "mine\n");
+    small.grow("8m");
+    let done = held.apply(&[], false, false);
+    let resumed = done.resumed.expect("it was stopped");
+    assert_eq!((resumed.changed.n, resumed.conflicts.n, resumed.refused.n), (4, 0, 0));
+    assert_eq!(left(&done.applied.conflicts), ["f1", "f6"].map(|path| format!("{path} was changed by somebody else since")));
+    assert_eq!(done.n_left, 2);
+}
