@@ -22,6 +22,7 @@ use crate::app::Interrupt;
 use crate::app::Pending;
 use crate::app::ReviewAnswer;
 use crate::app::ReviewApplied;
+use crate::app::ReviewDifference;
 use crate::app::ReviewWish;
 use crate::app::Reviewed;
 use crate::app::ReviewedPath;
@@ -134,9 +135,7 @@ fn told(reviewed: &Reviewed, paint: Paint, is_terminal: bool) -> (String, bool) 
         ReviewAnswer::Difference(difference) => {
             let mut words = commits(&difference.review.git);
             words.push_str(&shown(&difference.text, paint, is_terminal));
-            if difference.n_left_out > 0 {
-                let _ = writeln!(words, "({} more files are not shown)", difference.n_left_out);
-            }
+            words.push_str(&not_shown(name, difference));
             if difference.pending.changes.is_empty() {
                 let all = if difference.review.git.is_empty() { "all of it is in the project\n" } else { "no path waits\n" };
                 words.push_str(all);
@@ -148,6 +147,17 @@ fn told(reviewed: &Reviewed, paint: Paint, is_terminal: bool) -> (String, bool) 
         ReviewAnswer::Discarded => (format!("review {name} is discarded\n"), true),
         ReviewAnswer::Copied(_) | ReviewAnswer::Began(_) | ReviewAnswer::Ended(_) | ReviewAnswer::GitTaken => (String::new(), true),
     }
+}
+
+/// Says what of a diff is not shown, and what shows it.
+fn not_shown(name: &str, difference: &ReviewDifference) -> String {
+    let files = |n: u64, what: &str| (n > 0).then(|| format!("{n} {} {what}", if n == 1 { "file is" } else { "files are" }));
+    let parts = [files(difference.n_cut, "cut"), files(difference.n_left_out, "not shown")];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    if parts.is_empty() {
+        return String::new();
+    }
+    format!("({}: `podbay review diff {name} PATH` shows one alone, and all of it)\n", parts.join(", "))
 }
 
 fn list(reviews: &app::Named<app::Review>) -> String {
@@ -269,7 +279,12 @@ pub(super) fn summary(id: &str, pending: &Pending) -> String {
     let mut words = if pending.changes.is_empty() {
         "no path changed; what was done with git is not in your project yet:\n".to_owned()
     } else {
-        format!("{} changed, not in your project yet (+{} -{}):\n", paths(pending.changes.n), pending.n_added, pending.n_removed)
+        let without = match pending.n_uncounted {
+            0 => String::new(),
+            1 => ", without one file whose lines are not counted".to_owned(),
+            n => format!(", without {n} files whose lines are not counted"),
+        };
+        format!("{} changed, not in your project yet (+{} -{}{without}):\n", paths(pending.changes.n), pending.n_added, pending.n_removed)
     };
     for path in shown.iter().take(MOST_SHOWN) {
         let sign = match &path.change.what {
@@ -324,6 +339,19 @@ mod tests {
     }
 
     #[test]
+    fn what_is_not_shown_is_said_with_what_shows_it() {
+        let review = serde_json::json!({ "name": "id", "words": "", "at": 0, "n_changes": 9, "git": { "repositories": [] } });
+        let review: app::Review = serde_json::from_value(review).expect("a review");
+        let words = |n_cut, n_left_out| {
+            let (text, pending) = (String::new(), Pending::default());
+            not_shown("id", &ReviewDifference { review: review.clone(), pending, text, n_left_out, n_cut })
+        };
+        assert_eq!(words(0, 0), "");
+        assert_eq!(words(1, 0), "(1 file is cut: `podbay review diff id PATH` shows one alone, and all of it)\n");
+        assert_eq!(words(2, 5), "(2 files are cut, 5 files are not shown: `podbay review diff id PATH` shows one alone, and all of it)\n");
+    }
+
+    #[test]
     fn a_folder_has_a_line_only_where_it_was_something_else() {
         let path = |path: &str, what: serde_json::Value, entry: &str| {
             let change = serde_json::json!({ "path": path, "what": what, "entry": entry, "mode": null, "n_bytes": null, "unkept": null });
@@ -335,6 +363,9 @@ mod tests {
         (pending.changes.n, pending.changes.first) = (3, first);
         let words = summary("id", &pending);
         assert!(words.contains("\n  type    e\n  new     e/in\n") && !words.contains("new     new"), "{words}");
+        assert!(words.starts_with("3 paths changed, not in your project yet (+0 -0):\n"), "{words}");
+        (pending.n_added, pending.n_uncounted) = (7, 2);
+        assert!(summary("id", &pending).contains(" (+7 -0, without 2 files whose lines are not counted):\n"));
     }
 
     #[test]

@@ -1,7 +1,9 @@
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
 use std::time::Instant;
 
+use similar::ChangeTag;
 use similar::TextDiff;
 
 use super::Error;
@@ -13,6 +15,7 @@ use super::text::TIME;
 use super::text::is_binary;
 use super::text::is_text;
 use crate::wire::BytesPath;
+use crate::wire::keep::LineCount;
 use crate::wire::keep::PathChange;
 use crate::wire::keep::What;
 
@@ -21,6 +24,12 @@ pub const MOST_FILE_DIFFERENCE: usize = 128 * 1024;
 
 /// Most bytes of all of them together: a frame holds 8 MiB, and a byte of text takes up to six of JSON.
 pub const MOST_DIFFERENCE: usize = 1024 * 1024;
+
+/// Most bytes of the diff of a file that is looked at alone: each of two texts as long as any is shown, line by line.
+const MOST_ALONE: usize = 4 * super::text::MOST_TEXT + (1 << 16);
+
+/// What that may become as JSON, in a frame with all else.
+const MOST_ALONE_AS_JSON: usize = 6 << 20;
 
 /// How long all comparisons together may be worked on.
 const WHOLE_TIME: Duration = Duration::from_secs(5);
@@ -31,10 +40,25 @@ pub struct Difference {
     pub text: String,
     /// Paths that are not in it, since it would be too long or would take too long.
     pub n_left_out: u64,
+    /// Paths of which only the beginning is in it.
+    pub n_cut: u64,
+    /// The lines of each path that were counted, also where not all of them are in it; `None`: it is no text and has none.
+    pub lines: BTreeMap<BytesPath, Option<LineCount>>,
 }
 
 /// Writes changes as a unified diff in git's manner, of at most that many bytes. Names are shown as [`BytesPath`] shows them; bytes that are no UTF-8 by their numbers.
 pub fn unified(store: &Store, changes: &[Change], most: usize) -> Result<Difference, Error> {
+    unified_with(store, changes, MOST_FILE_DIFFERENCE, most)
+}
+
+/// The same for one that is looked at alone: all of it is shown, if it fits into an answer.
+pub fn unified_alone(store: &Store, changes: &[Change]) -> Result<Difference, Error> {
+    let whole = unified_with(store, changes, MOST_ALONE, MOST_ALONE)?;
+    let fits = serde_json::to_vec(&whole.text).is_ok_and(|json| json.len() <= MOST_ALONE_AS_JSON);
+    if fits { Ok(whole) } else { unified(store, changes, MOST_DIFFERENCE) }
+}
+
+fn unified_with(store: &Store, changes: &[Change], most_of_one: usize, most: usize) -> Result<Difference, Error> {
     let mut difference = Difference::default();
     let start = Instant::now();
     for told in told(changes) {
@@ -50,17 +74,39 @@ pub fn unified(store: &Store, changes: &[Change], most: usize) -> Result<Differe
         };
         let before = from.and_then(|change| change.before.as_ref());
         let after = change.and_then(|change| change.after.as_ref());
-        let text = one(store, &told, before, after)?;
+        let One { text, is_cut, lines } = one(store, &told, before, after, most_of_one)?;
+        match lines {
+            Counted::Lines(lines) => _ = difference.lines.insert(told.path, Some(lines)),
+            Counted::NoText => _ = difference.lines.insert(told.path, None),
+            Counted::No => {}
+        }
         if difference.text.len() + text.len() > most {
             difference.n_left_out += 1;
         } else {
             difference.text.push_str(&text);
+            difference.n_cut += u64::from(is_cut);
         }
     }
     Ok(difference)
 }
 
-fn one(store: &Store, told: &PathChange, before: Option<&Node>, after: Option<&Node>) -> Result<String, Error> {
+/// The diff of one path.
+struct One {
+    text: String,
+    is_cut: bool,
+    lines: Counted,
+}
+
+/// Whether lines were counted.
+enum Counted {
+    Lines(LineCount),
+    /// There are none.
+    NoText,
+    No,
+}
+
+fn one(store: &Store, told: &PathChange, before: Option<&Node>, after: Option<&Node>, most: usize) -> Result<One, Error> {
+    let as_it_is = |text: String, lines: Counted| Ok(One { text, is_cut: false, lines });
     let path = &told.path;
     let old_path = match &told.what {
         What::Renamed { from } => from,
@@ -83,48 +129,58 @@ fn one(store: &Store, told: &PathChange, before: Option<&Node>, after: Option<&N
         _ = writeln!(text, "Not shown: {why}");
         // The other side is, where it is one that can be read.
         if !matches!((before, after), (Some(Node::File { .. }), Some(_)) | (Some(_), Some(Node::File { .. }))) {
-            return Ok(text);
+            return as_it_is(text, Counted::No);
         }
     }
+    // Of what has another side that is not held there are more.
+    let known = |lines: Counted| if told.unkept.is_none() { lines } else { Counted::No };
     let [old, new] = [content(store, before)?, content(store, after)?];
     if old == new {
-        return Ok(text);
+        return as_it_is(text, known(Counted::Lines(LineCount::default())));
+    }
+    if is_binary(&old) || is_binary(&new) {
+        _ = writeln!(text, "Binary files a/{old_path} and b/{path} differ");
+        return as_it_is(text, known(Counted::NoText));
     }
     if !is_text(&old) || !is_text(&new) {
-        if is_binary(&old) || is_binary(&new) {
-            _ = writeln!(text, "Binary files a/{old_path} and b/{path} differ");
-        } else {
-            _ = writeln!(text, "Not shown: the text is too large, {} bytes before and {} now", old.len(), new.len());
-        }
-        return Ok(text);
+        _ = writeln!(text, "Not shown: the text is too large, {} bytes before and {} now", old.len(), new.len());
+        return as_it_is(text, Counted::No);
     }
     let header =
         [before.map(|_| format!("a/{old_path}")), after.map(|_| format!("b/{path}"))].map(|name| name.unwrap_or("/dev/null".into()));
-    let whole = format!("--- {}\n+++ {}\n{}", header[0], header[1], hunks(&readable(&old), &readable(&new)));
-    if whole.len() <= MOST_FILE_DIFFERENCE {
+    let (hunks, lines) = hunks(&readable(&old), &readable(&new));
+    let lines = known(Counted::Lines(lines));
+    let whole = format!("--- {}\n+++ {}\n{hunks}", header[0], header[1]);
+    if whole.len() <= most {
         text.push_str(&whole);
-        return Ok(text);
+        return as_it_is(text, lines);
     }
-    let end = whole.floor_char_boundary(MOST_FILE_DIFFERENCE);
+    let end = whole.floor_char_boundary(most);
     let end = whole[..end].rfind('\n').map_or(0, |at| at + 1);
     _ = writeln!(text, "{}… {} more lines of the diff", &whole[..end], whole[end..].lines().count());
-    Ok(text)
+    Ok(One { text, is_cut: true, lines })
 }
 
-/// Compares line by line. A line ends with a newline and with nothing else, as for git: whoever broke one at a lone carriage return would
+/// Compares line by line, and counts those that come and go. A line ends with a newline and with nothing else, as for git: whoever broke one at a lone carriage return would
 /// have the rest of it pass for a line of the file.
-fn hunks(old: &str, new: &str) -> String {
+fn hunks(old: &str, new: &str) -> (String, LineCount) {
     let [old, new]: [Vec<&str>; 2] = [old, new].map(|text| text.split_inclusive('\n').collect());
     let diff = TextDiff::configure().timeout(TIME).newline_terminated(true).diff_slices(&old, &new);
     let mut text = String::new();
+    let mut lines = LineCount::default();
     for hunk in diff.unified_diff().context_radius(3).iter_hunks() {
         _ = writeln!(text, "{}", hunk.header());
         for change in hunk.iter_changes() {
             let end = if change.value().ends_with('\n') { "" } else { "\n\\ No newline at end of file\n" };
             _ = write!(text, "{}{}{end}", change.tag(), change.value());
+            match change.tag() {
+                ChangeTag::Insert => lines.n_added += 1,
+                ChangeTag::Delete => lines.n_removed += 1,
+                ChangeTag::Equal => {}
+            }
         }
     }
-    text
+    (text, lines)
 }
 
 /// Returns bytes as text. One that is no UTF-8 is shown by its number, so that it differs from others of its kind.
@@ -224,6 +280,7 @@ mod tests {
 
     #[test]
     fn only_a_newline_ends_a_line_and_each_byte_differs_from_any_other() {
+        let hunks = |old: &str, new: &str| hunks(old, new).0;
         assert_eq!(hunks("a\rb\nc\n", "a\rB\nc\n"), "@@ -1,2 +1,2 @@\n-a\rb\n+a\rB\n c\n");
         let end = "\n\\ No newline at end of file\n";
         assert_eq!(hunks("a\r", "b\r"), format!("@@ -1 +1 @@\n-a\r{end}+b\r{end}"));
@@ -251,6 +308,23 @@ mod tests {
     }
 
     #[test]
+    fn what_is_looked_at_alone_is_shown_whole_if_that_fits_into_an_answer() {
+        let scene = Scene::new();
+        let texts = ["a\n".repeat(MOST_TEXT / 2), "\u{1}".repeat(MOST_TEXT)];
+        scene.write("file", &texts[0]);
+        let before = scene.take().id;
+        for (text, n_cut) in [("b\n".repeat(MOST_TEXT / 2), 0), (texts[1].clone(), 1)] {
+            scene.write("file", &text);
+            let after = scene.take().id;
+            let changes = compare(&scene.store(), &before, &after).expect("compares");
+            let alone = unified_alone(&scene.store(), &changes).expect("written");
+            assert_eq!((alone.n_cut, alone.n_left_out), (n_cut, 0));
+            assert_eq!(alone.text.contains(&format!("+{}", &text[..2])), n_cut == 0);
+            assert_eq!(unified(&scene.store(), &changes, MOST_DIFFERENCE).expect("written").n_cut, 1);
+        }
+    }
+
+    #[test]
     fn a_long_difference_is_cut_and_says_so() {
         let scene = Scene::new();
         let before = scene.take().id;
@@ -261,7 +335,10 @@ mod tests {
         let store = scene.store();
         let difference = unified(&store, &compare(&store, &before, &after).expect("compares"), MOST_DIFFERENCE).expect("written");
         assert!(difference.text.len() <= MOST_DIFFERENCE);
-        assert_eq!(difference.n_left_out, 23);
+        assert_eq!((difference.n_left_out, difference.n_cut), (23, 7));
         assert!(difference.text.contains("… "), "each is cut");
+        let n_lines = |path: &str| difference.lines[&BytesPath::from(path)].map(|lines| (lines.n_added, lines.n_removed));
+        assert_eq!((n_lines("00"), n_lines("06")), (Some((100_000, 0)), Some((100_000, 0))), "all are counted");
+        assert!(!difference.lines.contains_key(&BytesPath::from("29")), "it was not looked at");
     }
 }

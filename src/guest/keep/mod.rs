@@ -56,6 +56,7 @@ pub use difference::Difference;
 pub use difference::MOST_DIFFERENCE;
 pub use difference::MOST_FILE_DIFFERENCE;
 pub use difference::unified;
+pub use difference::unified_alone;
 pub use error::Error;
 pub use folder::Folder;
 pub use forbidden::Origin;

@@ -32,8 +32,10 @@ use super::auto_run::Known;
 use super::cache::Cache;
 use super::compare::Change;
 use super::compare::compare;
+use super::compare::told;
 use super::difference::Difference;
 use super::difference::unified;
+use super::difference::unified_alone;
 use super::forbidden::Origin;
 use super::journal::Journal;
 use super::journal::Purpose;
@@ -48,6 +50,7 @@ use super::turn::shortened;
 use super::undo;
 use crate::wire::BytesPath;
 use crate::wire::keep::Applied;
+use crate::wire::keep::EntryType;
 use crate::wire::keep::Named;
 use crate::wire::keep::Pending;
 use crate::wire::keep::Review;
@@ -184,11 +187,13 @@ pub fn difference(
     let work = Work::open(project, seen, state, name, false)?;
     let mut rest = work.rest()?;
     choose::select(&mut rest, only)?;
-    let Difference { text, n_left_out } = unified(&work.store, &rest, MOST_DIFFERENCE)?;
-    let difference = Difference { text, n_left_out };
+    let n_files = told(&rest).iter().filter(|change| change.entry != EntryType::Folder).count();
+    let is_alone = !only.is_empty() && n_files == 1;
+    let difference = if is_alone { unified_alone(&work.store, &rest)? } else { unified(&work.store, &rest, MOST_DIFFERENCE)? };
     let pending = count::pending(&rest, &difference, &work.auto_run(auto_run)?);
     let review = work.record.told(Some(rest.len() as u64));
-    Ok(ReviewDifference { review, pending, text: difference.text, n_left_out })
+    let Difference { text, n_left_out, n_cut, .. } = difference;
+    Ok(ReviewDifference { review, pending, text, n_left_out, n_cut: if is_alone { 0 } else { n_cut } })
 }
 
 /// Brings changes into the project, as a turn that can be taken back. What was interrupted is finished first.
@@ -251,15 +256,10 @@ fn bring_in_from(
     }
     // What was brought in is in; a turn that has no end ends with the next one.
     let _ = undo::end(project, state);
-    Ok(ReviewApplied { applied, resumed, n_left, git })
-}
-
-/// Lets nothing begin over something else that stopped, such as for a disk that is full.
-fn goes_on(resumed: &Applied) -> Result<(), Error> {
     if let Some(resumed) = &mut resumed {
         leave_out_again(resumed, &applied);
     }
-    resumed.stopped.as_ref().map_or(Ok(()), |why| Err(Error::StoppedAgain { why: why.clone() }))
+    Ok(ReviewApplied { applied, resumed, n_left, git })
 }
 
 /// Has what is left once more be told once: as it came out at last.
@@ -270,6 +270,11 @@ fn leave_out_again(resumed: &mut Applied, applied: &Applied) {
         left.first.retain(|left| !again.contains(&left.path));
         left.n -= (n_told - left.first.len()) as u64;
     }
+}
+
+/// Lets nothing begin over something else that stopped, such as for a disk that is full.
+fn goes_on(resumed: &Applied) -> Result<(), Error> {
+    resumed.stopped.as_ref().map_or(Ok(()), |why| Err(Error::StoppedAgain { why: why.clone() }))
 }
 
 /// Notes what was brought in of a review before that is forgotten: a session that goes on changes it from there.

@@ -339,7 +339,8 @@ mod tests {
         let difference = |text: String| TurnDifference { turn: turn.clone(), changes: changes.clone(), text, n_left_out: 0 };
         let undone = UndoneTurn { turn: turn.clone(), applied: applied.clone() };
         let reviews = |answer| Kept::Review { answer: Box::new(answer) };
-        let shown = ReviewDifference { review: review.clone(), pending: pending.clone(), text: "\x01".repeat(1 << 20), n_left_out: 0 };
+        let shown =
+            ReviewDifference { review: review.clone(), pending: pending.clone(), text: "\x01".repeat(1 << 20), n_left_out: 0, n_cut: 0 };
         let all = [
             Kept::Turn {
                 answer: Box::new(TurnAnswer::Ended(TurnEnded {

@@ -136,6 +136,9 @@ pub struct Pending {
     /// Lines of all files together, as far as they were counted.
     pub n_added: u64,
     pub n_removed: u64,
+    /// Files whose lines were not counted: too large, too many, or not kept.
+    #[serde(default)]
+    pub n_uncounted: u64,
     /// Which of all of them may run on the person's machine later.
     pub may_run: Named<MayRun>,
     /// What the session did with git.
@@ -170,6 +173,9 @@ pub struct ReviewDifference {
     pub text: String,
     /// How many changed files are not in the text because it would be too long.
     pub n_left_out: u64,
+    /// Of how many only the beginning is, of which the whole is shown where it is asked for alone.
+    #[serde(default)]
+    pub n_cut: u64,
 }
 
 /// What came of bringing changes in.

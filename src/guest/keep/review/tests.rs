@@ -370,3 +370,24 @@ fn lines_of_a_file_that_a_folder_took_the_place_of_are_counted() {
     assert_eq!(told(&pending), ["gone.txt +0 -1", "gone.txt/in +2 -0"]);
     assert_eq!((pending.n_added, pending.n_removed), (2, 1));
 }
+
+#[test]
+fn of_a_long_change_all_lines_are_counted_and_all_is_shown_where_it_is_asked_for_alone() {
+    let held = Held::begin();
+    let long: String = (0..30_000).map(|n| format!("line {n}\n")).collect();
+    held.write("long.txt", &long);
+    held.write("deep/other.txt", &long);
+    held.write("huge.txt", &"x\n".repeat(600_000));
+    held.write("image", "\0");
+    let pending = held.end();
+    assert_eq!((pending.n_added, pending.n_uncounted), (60_000, 1), "{:?}", told(&pending));
+    let shown = |only: &[&str]| {
+        let only: Vec<BytesPath> = only.iter().map(|&path| BytesPath::from(path)).collect();
+        let shown = difference(&held.scene.project(), Seen::default(), &held.scene.state(), "r1", &only, &[]).expect("shown");
+        (shown.n_cut, shown.text.matches("+line 29999\n").count())
+    };
+    assert_eq!(shown(&[]), (2, 0));
+    assert_eq!(shown(&["long.txt", "deep"]), (2, 0));
+    // With the folder that it lies in.
+    assert_eq!((shown(&["long.txt"]), shown(&["deep"])), ((0, 1), (0, 1)));
+}
