@@ -25,7 +25,7 @@ pub enum Error {
     Session(#[source] session::Error),
     #[error("{}", if .0.is_about_image() { "the image could not be had" } else { "the container engine cannot be used" })]
     Engine(#[source] engine::Error),
-    #[error("the sandbox could not be had")]
+    #[error("{}", if .0.is_cut() { "it did not come to its end" } else { "the sandbox could not be had" })]
     Sandbox(#[source] sandbox::Error),
     #[error("the bundle cannot be used")]
     Bundle(
@@ -153,8 +153,8 @@ impl Error {
             Self::Bundle(error) if error.is_usage() => exit_code::USAGE,
             Self::Inference(error) if error.is_usage() => exit_code::USAGE,
             Self::Model(error) if error.is_usage() => exit_code::USAGE,
-            Self::Sandbox(sandbox::Error::Cancelled | sandbox::Error::Link(sandbox::link::Error::Cancelled { .. }))
-            | Self::Engine(engine::Error::Cancelled { .. })
+            Self::Sandbox(error) if error.is_cancelled() => exit_code::INTERRUPTED,
+            Self::Engine(engine::Error::Cancelled { .. })
             | Self::Model(llm::Error::Cancelled)
             | Self::Inference(inference::Error::Cancelled { .. })
             | Self::Interrupted
@@ -345,6 +345,24 @@ mod tests {
         assert_eq!((report.exit_code, report.status), (exit_code::BUG, RunStatus::Failed), "a bug is no interruption");
         let ended = sandbox::link::Error::Greet { reason: sandbox::link::Reason::EndOfStream };
         assert_eq!(Error::Sandbox(sandbox::Error::Link(ended)).exit_code(), exit_code::NO_BOX);
+    }
+
+    #[test]
+    fn of_what_was_cut_off_it_is_said_what_it_was_and_what_goes_on_with_it() {
+        let gone = || sandbox::LineError::Ended { reason: "its container is gone".to_owned() };
+        for (source, code, why) in [
+            (sandbox::LineError::Cancelled, exit_code::INTERRUPTED, "cancelled"),
+            (gone(), exit_code::NO_BOX, "it ended: its container is gone"),
+        ] {
+            let (what, again) = ("what was being brought in".to_owned(), "podbay review apply id".to_owned());
+            let report = Error::Sandbox(sandbox::Error::Cut { what, again, source }).report();
+            let causes = ["what was being brought in was interrupted, and part of it may be done", why];
+            assert_eq!((report.message.as_str(), report.causes), ("it did not come to its end", causes.map(str::to_owned).to_vec()));
+            assert!(report.hints[0].starts_with("`podbay review apply id` finishes it; "), "{:?}", report.hints);
+            let (what, again) = <_>::default();
+            let source = if code == exit_code::NO_BOX { gone() } else { sandbox::LineError::Cancelled };
+            assert_eq!(Error::Sandbox(sandbox::Error::Cut { what, again, source }).exit_code(), code);
+        }
     }
 
     #[test]

@@ -63,8 +63,12 @@ pub enum Error {
     },
     #[error("cannot talk to the guest in the sandbox")]
     Link(#[source] link::Error),
-    #[error("what was being taken back, or brought back, was interrupted")]
-    UndoCut {
+    /// In the middle of what changes the project.
+    #[error("{what} was interrupted, and part of it may be done")]
+    Cut {
+        what: String,
+        /// The command that goes on with it.
+        again: String,
         #[source]
         source: LineError,
     },
@@ -125,6 +129,28 @@ impl Error {
         move |source| Self::Left { name, source }
     }
 
+    /// Names what is cut off where a keeper was interrupted that changes the project; `again`: the command that goes on with it.
+    pub(super) fn cut(what: &str, again: &str) -> impl FnOnce(Self) -> Self + use<> {
+        let (what, again) = (what.to_owned(), again.to_owned());
+        move |error| match error {
+            Self::Cancelled => Self::Cut { what, again, source: LineError::Cancelled },
+            Self::Keeper { source: source @ (LineError::Ended { .. } | LineError::Broken(_) | LineError::Late { .. }) } => {
+                Self::Cut { what, again, source }
+            }
+            error => error,
+        }
+    }
+
+    /// Returns whether it is about a change of the project that has begun.
+    pub fn is_cut(&self) -> bool {
+        matches!(self, Self::Cut { .. })
+    }
+
+    /// Returns whether somebody wanted it to end.
+    pub fn is_cancelled(&self) -> bool {
+        matches!(self, Self::Cancelled | Self::Cut { source: LineError::Cancelled, .. } | Self::Link(link::Error::Cancelled { .. }))
+    }
+
     /// Says what a person can do about it.
     pub fn hint(&self) -> Option<String> {
         match self {
@@ -147,11 +173,10 @@ impl Error {
             Self::Guest { .. } => Some("build Podbay as a static program: `cargo build --release` in its own folder does".to_owned()),
             Self::Strict { .. } => Some("`podbay doctor` says more; without --strict (`sandbox.strict`) it is a warning".to_owned()),
             Self::NotStarted { .. } => Some("`podbay sh -- true` shows whether a sandbox starts at all; `docker events` shows what the engine did".to_owned()),
-            Self::UndoCut { .. } => Some(
-                "`podbay undo resume` finishes it; until then each file is the old or the new one, but that what turns from a file into a folder, or \
-                 back, may be neither where the file system cannot let the two change places"
-                    .to_owned(),
-            ),
+            Self::Cut { again, .. } => Some(format!(
+                "`{again}` finishes it; until then each file is the old or the new one, but that what turns from a file into a folder, or back, may be \
+                 neither where the file system cannot let the two change places"
+            )),
             Self::Keeper { .. } => Some("no command runs before it has looked for secrets; `podbay doctor` tries what a sandbox needs".to_owned()),
             Self::Uncovered { .. } => Some("try again when nothing else changes that file".to_owned()),
             Self::NotHidden { .. } => {

@@ -266,9 +266,18 @@ pub async fn review(
     let labels = Labels { owner: Some(Owner::current()), ..Labels::new(Role::Keeper) };
     let purpose = if order.writes() { Purpose::Restore } else { Purpose::Keep };
     let mut keeper = Keeper::start(engine, &spec, &labels, purpose, options.start_timeout.duration(), cancel).await?;
+    let cut = match &order {
+        ReviewOrder::Apply { name, .. } => {
+            Some(Error::cut(&format!("what was being brought in of the review {name}"), &format!("podbay review apply {name}")))
+        }
+        _ => None,
+    };
     let answer = keeper.review(order, cancel).await;
     keeper.discard(engine).await;
-    answer
+    match cut {
+        Some(cut) => answer.map_err(cut),
+        None => answer,
+    }
 }
 
 /// Removes the volumes of a review. Nothing may use them any more.

@@ -12,7 +12,6 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::Error;
-use super::LineError;
 use super::Options;
 use super::Sandbox;
 use super::Spec;
@@ -212,6 +211,7 @@ pub async fn undo(
                 say(message);
             }
             let writes = order.writes();
+            let cut = Error::cut("what was being taken back, or brought back,", "podbay undo resume");
             keeper.undo(order, cancel).await.map_err(|error| if writes { cut(error) } else { error })
         }
         Err(error) => Err(error),
@@ -221,14 +221,6 @@ pub async fn undo(
         Err(_) => keeper.discard(engine).await,
     }
     answer
-}
-
-/// Names what a keeper leaves that ended while it changed files.
-fn cut(error: Error) -> Error {
-    match error {
-        Error::Keeper { source: source @ (LineError::Ended { .. } | LineError::Broken(_)) } => Error::UndoCut { source },
-        error => error,
-    }
 }
 
 /// Returns what to say of turns that are about to be taken back and whose end nobody noted.

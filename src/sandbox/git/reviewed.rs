@@ -68,6 +68,8 @@ pub async fn take_over(
     let id = git_of_review(session.as_str());
     let has_folder = is_there(engine, session, cancel).await?;
     let labels = Labels { owner: Some(Owner::current()), session: Some(session.clone()), ..Labels::new(Role::Keeper) };
+    let again = format!("podbay review apply {session}{}", if unless_it_may_run.is_none() { " --commits" } else { "" });
+    let cut = Error::cut(&format!("what was being taken over of the git of review {session}, after its files,"), &again);
     let left = Left {
         id: &id,
         top: if has_folder { Top::of(&spec.project) } else { Top::None },
@@ -75,5 +77,5 @@ pub async fn take_over(
         is_top_theirs: None,
         review: Some(OfReview { name: session.to_string(), how: ReviewedGit { unless_it_may_run } }),
     };
-    settle::settle(engine, spec, &labels, options, left, sandbox.start_timeout.duration()).await
+    settle::settle(engine, spec, &labels, options, left, sandbox.start_timeout.duration()).await.map_err(cut)
 }

@@ -9,6 +9,7 @@ use super::chat::Talk;
 use super::cut_off;
 use super::cut_off::cut_off;
 use super::kills;
+use super::review::held_back;
 use super::review::noise;
 use super::review::review;
 use super::review::state;
@@ -17,6 +18,7 @@ use super::test_box::TestBox;
 use super::test_box::docker;
 use super::undo::undo;
 use crate::support::ScriptedModel;
+use crate::support::test_env::Started;
 use crate::support::test_env::run;
 use crate::support::test_env::start;
 use crate::support::test_env::within;
@@ -87,6 +89,37 @@ fn where_the_keeper_is_killed_that_takes_back_it_is_said_what_goes_on() {
     undo(&env, &[]).expect(1).says(&["was interrupted", "`podbay undo resume` finishes it"]);
     undo(&env, &["resume"]).expect(0);
     assert_eq!(state(&env), before);
+    env.assert_no_container();
+}
+
+#[test]
+fn where_an_application_or_an_undo_is_interrupted_it_is_said_what_goes_on() {
+    let Some(env) = TestBox::new() else { return };
+    let n_there = || (1..=8).filter(|n| env.path(&format!("large{n}")).exists()).count();
+    let interrupted = |order: &[&str], interrupt: &dyn Fn(&Started), code: i32, words: &[&str]| {
+        let n_before = n_there();
+        let task = start(env.podbay(order).arg("-C").arg(env.project()));
+        assert!(within(Duration::from_mins(1), || n_there() != n_before), "nothing changes");
+        interrupt(&task);
+        task.wait().expect(code).says(&["error: it did not come to its end\ncaused by: what was being "]).says(words);
+    };
+    let kill = |_: &Started| drop(docker(&["kill", &env.keeper()]));
+    let ended = |signal: Signal| move |task: &Started| task.signal(signal);
+    let made = held_back(&env, "for n in 1 2 3 4 5 6 7 8; do head -c 30000000 /dev/urandom > large$n; done", &[]);
+    let id = made["review"].as_str().expect("a review");
+    let words = [format!("brought in of the review {id} was interrupted"), format!("hint: `podbay review apply {id}` finishes it")];
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    interrupted(&["review", "apply"], &kill, 5, &words);
+    interrupted(&["review", "apply"], &ended(Signal::SIGINT), 130, &words);
+    interrupted(&["review", "apply"], &ended(Signal::SIGTERM), 143, &words);
+    review(&env, &["apply"]).expect(0);
+    assert_eq!(n_there(), 8);
+    // It goes in one moment, and comes again as slowly.
+    undo(&env, &[]).expect(0);
+    let words = ["brought back, was interrupted", "hint: `podbay undo resume` finishes it"];
+    interrupted(&["undo", "redo"], &ended(Signal::SIGINT), 130, &words);
+    undo(&env, &["resume"]).expect(0);
+    assert_eq!(n_there(), 8);
     env.assert_no_container();
 }
 
