@@ -173,6 +173,28 @@ fn all_of_it_is_brought_in_as_one_turn_that_can_be_taken_back() {
 }
 
 #[test]
+fn what_a_task_did_that_was_not_done_is_not_brought_in_at_once() {
+    let Some(env) = TestBox::new() else { return };
+    fill(&env);
+    let before = state(&env);
+    let not_done: [(&[&str], i32); 2] = [(&["--max-turns", "2"], 3), (&["--deny", "bash(touch no.txt)"], 4)];
+    for (flags, code) in not_done {
+        let model = ScriptedModel::new()
+            .calls("bash", json!({ "command": CHANGE }))
+            .calls("bash", json!({"command": "touch no.txt"}))
+            .says("That is as far as I came.")
+            .start_blocking();
+        let mut task = env.task(&model, &["work", "--changes", "review", "--apply"]);
+        let result = run(task.args(flags)).expect(code).json();
+        assert_eq!((&result["applied"], state(&env)), (&json!(false), before.clone()), "{result}");
+        let id = result["review"].as_str().expect("it waits").to_owned();
+        assert!(review(&env, &["diff", &id]).expect(0).text().contains("+two"), "{result}");
+        review(&env, &["discard", &id]).expect(0);
+    }
+    env.assert_no_container();
+}
+
+#[test]
 fn what_is_brought_in_at_once_does_not_wait_and_what_is_left_is_named_with_the_way_to_it() {
     let Some(env) = TestBox::new() else { return };
     let command = "echo all: > Makefile; echo fine > fine.txt";
