@@ -6,7 +6,10 @@ use super::*;
 
 /// A project with a commit, a change and a file that git does not know.
 async fn repository() -> Hand {
-    let hand = Hand::new().await;
+    repository_of(Hand::new().await)
+}
+
+fn repository_of(hand: Hand) -> Hand {
     hand.run("git", &["init", "-q", "-b", "main"]);
     hand.put("a.txt", "one\ntwo\n");
     hand.put("b name.txt", "b\n");
@@ -350,4 +353,41 @@ async fn branches_commits_and_stashes_are_made_by_tools() {
         hand.fails(tool, arguments, CallStatus::Invalid).await;
     }
     hand.fails("git_checkout", json!({"target": "nowhere"}), CallStatus::Failed).await;
+}
+
+#[tokio::test]
+async fn a_stash_is_applied_popped_and_dropped_by_its_number() {
+    // What is dropped is lost, so it takes a rule.
+    let allow = policy::Options { allow: vec!["git_stash".to_owned()], ..policy::Options::default() };
+    let hand = repository_of(Hand::with(Set::Full, Mode::Auto, allow, None).await);
+    hand.run("git", &["config", "user.name", "ann"]);
+    hand.run("git", &["config", "user.email", "ann@example.org"]);
+    std::fs::remove_file(hand.guest.path("new.txt")).expect("removed");
+    for words in ["first", "second", "third"] {
+        hand.put("a.txt", format!("{words}\n"));
+        hand.ok("git_stash", json!({"message": words})).await;
+    }
+    let listed = || async { hand.ok("git_stash", json!({"action": "list"})).await.lines().map(str::to_owned).collect::<Vec<String>>() };
+    let is_of = |line: &str, at: usize, words: &str| line.starts_with(&format!("stash@{{{at}}}")) && line.ends_with(words);
+    let all = listed().await;
+    assert!(all.len() == 3 && is_of(&all[0], 0, "third") && is_of(&all[2], 2, "first"), "{all:?}");
+    // It stays where it is only applied.
+    hand.ok("git_stash", json!({"action": "apply", "index": 2})).await;
+    assert_eq!((hand.text("a.txt"), listed().await), ("first\n".to_owned(), all));
+    hand.run("git", &["checkout", "-q", "--", "a.txt"]);
+    hand.ok("git_stash", json!({"action": "apply"})).await;
+    assert_eq!(hand.text("a.txt"), "third\n", "without a number it is the last one");
+    hand.run("git", &["checkout", "-q", "--", "a.txt"]);
+    hand.ok("git_stash", json!({"action": "drop", "index": 1})).await;
+    let rest = listed().await;
+    assert!(rest.len() == 2 && is_of(&rest[0], 0, "third") && is_of(&rest[1], 1, "first"), "{rest:?}");
+    hand.ok("git_stash", json!({"action": "pop", "index": 1})).await;
+    assert_eq!(hand.text("a.txt"), "first\n");
+    let rest = listed().await;
+    assert!(rest.len() == 1 && is_of(&rest[0], 0, "third"), "{rest:?}");
+    for action in ["apply", "pop", "drop"] {
+        hand.fails("git_stash", json!({"action": action, "index": 9}), CallStatus::Failed).await;
+    }
+    hand.ok("git_stash", json!({"action": "drop"})).await;
+    assert!(!hand.ok("git_stash", json!({"action": "list"})).await.contains("stash@"));
 }
