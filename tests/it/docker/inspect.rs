@@ -82,7 +82,7 @@ fn sorted(value: &Value) -> Value {
 }
 
 /// What the person's limits and a box's tasks add; the numbers are those of the page.
-fn of_a_box(more: Value) -> Value {
+pub(super) fn of_a_box(more: Value) -> Value {
     let n_cpus: u64 = docker(&["info", "--format", "{{.NCPU}}"]).trim().parse().expect("a number");
     let mut settings = json!({
         "CpuShares": 512,

@@ -37,6 +37,7 @@ mod huge;
 mod image_links;
 mod inference;
 mod inspect;
+mod keepers;
 mod killed;
 mod kills;
 mod leftovers;
