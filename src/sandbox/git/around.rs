@@ -26,7 +26,9 @@ pub fn obeyed_around(project: &Project) -> Vec<String> {
     let mut patterns = BTreeSet::new();
     for tree in project.path().ancestors() {
         let Ok(within) = project.path().strip_prefix(tree) else { continue };
-        for path in obeyed_in(tree, tree == project.path()).into_iter().flat_map(|obeyed| obeyed.paths.into_iter().chain(obeyed.said)) {
+        // All modules of a project cannot be read-only for one hook that starts python.
+        let obeyed = obeyed_in(tree, tree == project.path()).unwrap_or_default();
+        for path in obeyed.paths.into_iter().chain(obeyed.said) {
             match path.as_path().strip_prefix(within) {
                 // Of a folder that is all of the project only the hooks count.
                 Ok(path) if path.as_os_str().is_empty() => patterns.extend(HOOKS.map(|hook| format!("/{hook}"))),
@@ -161,6 +163,10 @@ mod tests {
         // So do programs that they name.
         assert_eq!(around("[filter \"a\"]\n\tclean = sh a/sub/tools/clean.sh %f\n"), ["/tools/clean.sh"]);
         assert!(around(&hooks("a/sub")).contains(&"/pre-commit".to_owned()));
+        // And what its hooks name, but for the modules of what they start.
+        place.write("repo/.git/hooks/pre-commit", "a/sub/tools/check && python a/sub/lint/all.py && python -m lint\n");
+        assert_eq!(around(""), ["/lint/all.py", "/tools/check"]);
+        fs::remove_file(place.root.join("repo/.git/hooks/pre-commit")).expect("removed");
         for path in ["tools/hooks", "a/subs/hooks", "a", "/dev/null", ".git/hooks"] {
             assert_eq!(around(&hooks(path)), Vec::<String>::new(), "{path}");
         }

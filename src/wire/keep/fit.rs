@@ -185,6 +185,7 @@ impl PreparedGit {
         // What is not there, or is said, nobody covers.
         cut(&mut self.obeyed.unread, MOST_NAMED, &mut { MOST_BYTES / 2 });
         self.obeyed.said.clear();
+        self.obeyed.modules.clear();
     }
 }
 

@@ -169,9 +169,12 @@ pub struct Obeyed {
     /// Files of settings that were not read: included ones that lie elsewhere, or are not there yet, and those of a repository elsewhere that a
     /// file `.git` below the top leads to.
     pub unread: Vec<BytesPath>,
-    /// The same paths as the settings have them, and those where nothing is yet, or a link; and programs that settings name.
+    /// The same paths as the settings have them, and those where nothing is yet, or a link; and programs that settings or hooks name.
     #[serde(default)]
     pub said: Vec<BytesPath>,
+    /// Folders that python looks for modules in when settings or hooks start it; empty: that of the project.
+    #[serde(default)]
+    pub modules: Vec<BytesPath>,
 }
 
 /// What the host read of repositories outside of the project that files `.git` below its top lead to.

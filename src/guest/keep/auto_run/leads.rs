@@ -1,7 +1,8 @@
-//! What in a project leads programs on the person's machine to other files of it, whatever those are called: settings of git, links that have
-//! the names of files that run, and repositories without a `.git`.
+//! What in a project leads programs on the person's machine to other files of it, whatever those are called: settings and hooks of
+//! git, links that have the names of files that run, and repositories without a `.git`.
 
 use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::time::Duration;
 use std::time::Instant;
 
@@ -15,7 +16,8 @@ use crate::guest::keep::git::obeyed;
 use crate::guest::root::join;
 use crate::wire::BytesPath;
 
-const BY_SETTINGS: &str = "git runs or obeys it, as the settings or the links of a repository say";
+const BY_SETTINGS: &str = "git runs or obeys it, as the settings, the hooks or the links of a repository say";
+const MODULE: &str = "python may load it where the settings or the hooks of a repository start it there";
 const IN_REPOSITORY: &str = "git obeys it in the repository that this folder is";
 
 /// What git obeys of a repository's own files.
@@ -26,9 +28,17 @@ const LOOK: Duration = Duration::from_secs(20);
 /// Longer paths cannot be used from the project's folder.
 const MAX_PATH: usize = 4000;
 
-/// Paths, as any file system takes them, with why what is there, or in there, may run.
+/// What the names of modules of python end in, and what those of a package begin with that run first.
+const MODULES: [&str; 4] = [".py", ".pyw", ".so", ".pyd"];
+const FIRST: [&str; 2] = ["__init__.", "__main__."];
+
 #[derive(Debug, Default)]
-pub(super) struct Leads(BTreeMap<String, String>);
+pub(super) struct Leads {
+    /// Paths, as any file system takes them, with why what is there, or in there, may run.
+    paths: BTreeMap<String, String>,
+    /// Folders that python looks for modules in.
+    modules: BTreeSet<String>,
+}
 
 impl Leads {
     /// Looks through a project. `place` is where it is on the person's machine, `known` what is known of before; `by_name` says why a link of
@@ -40,34 +50,50 @@ impl Leads {
         for path in found.said.iter().chain(known) {
             walk.follow(path.as_bytes(), BY_SETTINGS);
         }
+        walk.leads.modules = found.modules.iter().map(|folder| folded_path(folder.as_bytes())).collect();
         walk.leads
     }
 
     /// Returns why something there may run.
     pub(super) fn to(&self, path: &[u8]) -> Option<String> {
-        if self.0.is_empty() {
+        if self.paths.is_empty() && self.modules.is_empty() {
             return None;
         }
         let path = folded_path(path);
+        if self.is_module(&path) {
+            return Some(MODULE.to_owned());
+        }
         let mut above = path.as_str();
         loop {
-            if let Some(why) = self.0.get(above) {
+            if let Some(why) = self.paths.get(above) {
                 return Some(why.clone());
             }
             above = above.rsplit_once('/')?.0;
         }
     }
 
+    /// Whether python may find it as a module: a file, or what begins a package.
+    fn is_module(&self, path: &str) -> bool {
+        let parted =
+            |path: &str| path.rsplit_once('/').map_or((String::new(), path.to_owned()), |(above, name)| (above.into(), name.into()));
+        let (folder, name) = parted(path);
+        if self.modules.is_empty() || !MODULES.iter().any(|end| name.ends_with(end)) {
+            return false;
+        }
+        let begins = || FIRST.iter().any(|first| name.starts_with(first)) && !folder.is_empty();
+        self.modules.contains(&folder) || begins() && self.modules.contains(&parted(&folder).0)
+    }
+
     /// Returns why something that lies below there may run.
     pub(super) fn below(&self, path: &[u8]) -> Option<String> {
         let within = folded_path(path) + "/";
-        self.0.range(within.clone()..).next().filter(|(path, _)| path.starts_with(&within)).map(|(_, why)| why.clone())
+        self.paths.range(within.clone()..).next().filter(|(path, _)| path.starts_with(&within)).map(|(_, why)| why.clone())
     }
 
     fn add(&mut self, path: &[u8], why: &str) {
         // All of the project is nothing that could be said of a file.
         if !path.is_empty() {
-            self.0.entry(folded_path(path)).or_insert_with(|| why.to_owned());
+            self.paths.entry(folded_path(path)).or_insert_with(|| why.to_owned());
         }
     }
 }

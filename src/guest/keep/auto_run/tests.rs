@@ -62,3 +62,22 @@ fn what_git_obeys_may_run_wherever_it_lies_and_whether_it_is_there_or_not() {
     let others = ["real/x", "sub/hooks/x", "deep/own.gitconfig", "fixture.git/objects/x", "fixture.git/refs/heads/x", "config"];
     assert_eq!(running(&sample, &others), [""; 0]);
 }
+
+#[test]
+fn what_hooks_name_may_run_and_so_do_modules_where_python_is_started() {
+    let sample = Sample::with_submodules();
+    sample.write(".git/hooks/pre-commit", "#!/bin/sh\nexec ./scripts/check.sh \"$@\"\n");
+    sample.write(".git/hooks/post-commit", "#!/bin/sh\n. \"$(git rev-parse --show-toplevel)/scripts/lib.sh\"\n");
+    let paths = ["scripts/check.sh", "scripts/lib.sh", "Scripts/Lib.sh"];
+    assert_eq!(running(&sample, &paths), paths);
+    let modules =
+        ["json.py", "argparse.py", "json/__init__.py", "json/__main__.py", "fast.abi3.so", "json/__init__.cpython-311-x86_64-linux-gnu.so"];
+    assert_eq!(running(&sample, &modules), [""; 0]);
+    sample.git(&["config", "filter.a.clean", "\"/usr/bin/python3\" -m nbstripout"]);
+    assert_eq!(running(&sample, &modules), modules);
+    sample.git_in("sub", &["config", "diff.a.textconv", "python3 tools/show.py"]);
+    let paths = ["sub/tools/json.py", "sub/tools/json/__init__.py"];
+    assert_eq!(running(&sample, &paths), paths);
+    let others = ["json/deep.py", "json/deep/__init__.py", "sub/json.py", "a.txt", "__init__.txt", "scripts/other.sh", "src/json.py"];
+    assert_eq!(running(&sample, &others), [""; 0]);
+}

@@ -1,8 +1,10 @@
 //! What the person's git obeys in the project because the settings of a repository there say so: folders with hooks, files of settings that
-//! others include, and programs; or because links in a repository lead there. Whoever can write them runs programs at the person's next git
-//! command.
+//! others include, and programs; because links in a repository lead there; or because the hooks of one name it. Whoever can write them runs
+//! programs at the person's next git command.
 
 mod programs;
+mod python;
+mod scripts;
 mod trees;
 
 use std::collections::BTreeSet;
@@ -156,14 +158,18 @@ struct All<'a> {
     unread: BTreeSet<Vec<u8>>,
     said: BTreeSet<Vec<u8>>,
     programs: BTreeSet<Vec<u8>>,
+    /// Folders that python looks for modules in.
+    modules: BTreeSet<Vec<u8>>,
+    /// Hooks and scripts that were read, each with the working tree that it runs in.
+    texts: BTreeSet<(Vec<u8>, Vec<u8>)>,
     /// Repositories that were looked at, each with a working tree.
     seen: BTreeSet<(Vec<u8>, Vec<u8>)>,
 }
 
 impl<'a> All<'a> {
     fn new(project: &'a Folder, place: &'a [u8]) -> Self {
-        let (paths, unread, said, programs, seen) = Default::default();
-        Self { project, place, paths, unread, said, programs, seen }
+        let (paths, unread, said, programs, modules, texts, seen) = Default::default();
+        Self { project, place, paths, unread, said, programs, modules, texts, seen }
     }
 
     /// Reads the settings of one working tree. `in_project`: whether the files are of the project, where a command could change them.
@@ -235,7 +241,7 @@ impl<'a> All<'a> {
         }
     }
 
-    /// Counts where links lead that stand for a folder of hooks or lie in it: git runs what is there.
+    /// Counts where links lead that stand for a folder of hooks or lie in it, since git runs what is there, and what the hooks name.
     fn hooks(&mut self, folder: &[u8], tree: &[u8]) {
         let mut waiting = vec![folder.to_vec()];
         let mut seen = BTreeSet::new();
@@ -248,11 +254,17 @@ impl<'a> All<'a> {
             if end.is_empty() || end == tree {
                 // Of a folder that is all of a working tree only the hooks count.
                 for hook in HOOKS.map(|hook| join(&end, hook.as_bytes())) {
-                    self.lead(&hook);
+                    let leads_to = self.lead(&hook);
+                    self.hook(&leads_to.unwrap_or_else(|| hook.clone()), tree);
                     self.say(hook.clone());
                     self.add(hook);
                 }
                 continue;
+            }
+            // Where a link leads.
+            self.hook(&end, tree);
+            if path == folder {
+                self.hook_texts(&end, tree);
             }
             for (name, kind) in self.project.names(&end).unwrap_or_default() {
                 if matches!(kind, Kind::Link | Kind::Folder) && n_links < MAX_LINKS {
@@ -263,9 +275,13 @@ impl<'a> All<'a> {
         }
     }
 
-    /// Counts where links lead that are hooks of a repository elsewhere, as far as that can be told of one whose place is not known.
+    /// Counts where links lead that are hooks of a repository elsewhere, and what its hooks name, as far as that can be told of one whose place
+    /// is not known.
     fn hooks_elsewhere(&mut self, real: &Folder, tree: &[u8]) {
         let inside = real.names(b"hooks").unwrap_or_default();
+        for (name, _) in inside.iter().filter(|(_, kind)| *kind == Kind::File).take(MAX_LINKS) {
+            self.hook_of(real, &join(b"hooks", name), tree, tree);
+        }
         let links = inside.into_iter().filter(|(_, kind)| *kind == Kind::Link).map(|(name, _)| join(b"hooks", &name));
         for link in [b"hooks".to_vec()].into_iter().chain(links.take(MAX_LINKS)) {
             let Ok(target) = real.link_target(&link) else { continue };
@@ -374,7 +390,12 @@ impl<'a> All<'a> {
         let texts = |paths: BTreeSet<Vec<u8>>, most| paths.into_iter().take(most).map(BytesPath::from_bytes).collect();
         let programs = self.programs.into_iter().filter(|path| !self.said.contains(path)).take(MAX_SAID).collect::<Vec<_>>();
         let said = self.said.into_iter().take(MAX_SAID).chain(programs).collect();
-        Obeyed { paths: texts(self.paths, MAX_FILES), unread: texts(self.unread, MAX_FILES), said: texts(said, 2 * MAX_SAID) }
+        Obeyed {
+            paths: texts(self.paths, MAX_FILES),
+            unread: texts(self.unread, MAX_FILES),
+            said: texts(said, 2 * MAX_SAID),
+            modules: texts(self.modules, MAX_SAID),
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::All;
 use super::config::Entry;
 use super::is_in_git;
+use super::python;
 use crate::guest::keep::git::Kind;
 use crate::guest::root::join;
 use crate::guest::root::split;
@@ -102,12 +103,22 @@ impl All<'_> {
     /// Counts the files of a working tree that settings have git run. They are named where they are new or changed, and not read-only: what the
     /// person has git run is as often as not what they work on.
     pub(super) fn programs(&mut self, tree: &[u8], entries: &[Entry]) {
-        let said: BTreeSet<Said> = entries.iter().flat_map(said).collect();
-        // A command may go somewhere first.
+        let said = entries.iter().flat_map(said).collect();
+        self.commands(tree, tree, &said);
+    }
+
+    /// Counts what commands name that start in a working tree, where it `counts`, and returns the files among it. `own` is the folder of the
+    /// script that they stand in.
+    pub(super) fn named(&mut self, tree: &[u8], own: &[u8], said: &BTreeSet<Said>, counts: impl Fn(&Self, &[u8]) -> bool) -> Vec<Vec<u8>> {
         let mut folders = vec![tree.to_vec()];
-        for one in &said {
-            let (Said::Path(said) | Said::Word(said)) = one;
-            if let Some(path) = self.place_of(tree, said)
+        if own != tree {
+            folders.push(own.to_vec());
+        }
+        // Where they start, or their script lies, what is not there yet counts as well; and a command may go somewhere first.
+        let n_sure = folders.len();
+        for one in said {
+            if let Said::Path(said) | Said::Word(said) = one
+                && let Some(path) = self.place_of(tree, said)
                 && self.project.kind(&path) == Some(Kind::Folder)
                 && path != tree
                 && folders.len() < MAX_FOLDERS
@@ -115,25 +126,35 @@ impl All<'_> {
                 folders.push(path);
             }
         }
+        let mut found = Vec::new();
         for one in said {
             match one {
+                Said::Modules(folder) => folders[..n_sure].iter().for_each(|from| self.module_folder(from, folder)),
                 Said::Path(said) => {
-                    if let Some(path) = self.place_of(tree, &said) {
-                        self.program(&path, true);
-                    }
-                    let below = folders.iter().skip(1).filter_map(|folder| self.place_of(folder, &said));
-                    below.collect::<Vec<_>>().iter().for_each(|path| self.program(path, false));
+                    let places = folders.iter().enumerate().filter_map(|(at, from)| Some((self.place_of(from, said)?, at < n_sure)));
+                    found.extend(places);
                 }
-                Said::Word(word) => {
-                    let places = folders.iter().filter_map(|folder| self.place_of(folder, &word));
-                    places.collect::<Vec<_>>().iter().for_each(|path| self.program(path, false));
-                }
+                Said::Word(word) => found.extend(folders.iter().filter_map(|from| Some((self.place_of(from, word)?, false)))),
             }
         }
+        found.retain(|(path, _)| counts(self, path));
+        found.iter().for_each(|(path, is_path)| self.program(path, *is_path));
+        let is_file = |path: &Vec<u8>| matches!(self.project.kind(path), Some(Kind::File | Kind::Link));
+        found.into_iter().map(|(path, _)| path).filter(is_file).collect()
     }
 
     fn place_of(&self, from: &[u8], said: &[u8]) -> Option<Vec<u8>> {
-        self.meant(from, said).or_else(|| self.by_another_way(said).filter(|_| !is_system(said))).filter(|path| !path.is_empty())
+        self.place(from, said).filter(|path| !path.is_empty())
+    }
+
+    fn place(&self, from: &[u8], said: &[u8]) -> Option<Vec<u8>> {
+        self.meant(from, said).or_else(|| self.by_another_way(said).filter(|_| !is_system(said)))
+    }
+
+    /// Counts a folder that python looks for modules in; the working tree's own is where a command starts.
+    fn module_folder(&mut self, from: &[u8], folder: &[u8]) {
+        let path = self.place(from, folder).filter(|path| !is_in_git(path));
+        self.modules.extend(path);
     }
 
     /// `is_path`: whether it counts also where nothing is yet. Of a folder what programs start in it does, and not all else.
@@ -155,7 +176,9 @@ impl All<'_> {
 
 /// What may be a path in what a setting says.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Said {
+pub(super) enum Said {
+    /// Is a folder that python looks for modules in; empty: the one that it starts in.
+    Modules(Vec<u8>),
     /// Is one, whether something is there or not.
     Path(Vec<u8>),
     /// Is none unless a file has this name.
@@ -198,25 +221,15 @@ fn is_system(path: &[u8]) -> bool {
 /// Returns what in a command may be a path. It is not read as a shell does, which may come to run other commands of its own in turn: what is in
 /// quotes counts as a whole and in its parts, and what follows a variable counts from the top of the working tree, where git runs it, and from
 /// any folder above the project, as from the person's own.
-fn words(value: &[u8]) -> BTreeSet<Said> {
-    let mut words = BTreeSet::new();
+pub(super) fn words(value: &[u8]) -> BTreeSet<Said> {
+    let mut words: BTreeSet<Said> = python::folders(value).into_iter().map(Said::Modules).collect();
     words.extend(quoted(value).into_iter().map(Said::Word));
     let mut last: &[u8] = b"";
     for (number, (before, piece)) in pieces(value).enumerate() {
         match piece {
             [b'-', rest @ ..] => words.extend(attached(rest)),
             _ if last == b"-m" => words.extend(module(piece)),
-            _ if piece.contains(&b'/') => {
-                let (first, rest) = piece.split_at(memchr::memchr(b'/', piece).unwrap_or_default());
-                let is_variable = before == Some(b'$') && !first.is_empty();
-                if is_variable || first.is_empty() && before.is_some_and(|byte| b")}\"'`".contains(&byte)) {
-                    words.insert(Said::Path(rest[1..].to_vec()));
-                    words.insert(Said::Path([b"~", rest].concat()));
-                }
-                if !is_variable {
-                    words.insert(Said::Path(piece.to_vec()));
-                }
-            }
+            _ if piece.contains(&b'/') => words.extend(spelled(before, piece).into_iter().map(Said::Path)),
             // What stands first is looked for on the person's own path.
             _ if number == 0 => {}
             _ if piece.iter().skip(1).rev().skip(1).any(|byte| *byte == b'.') => drop(words.insert(Said::Path(piece.to_vec()))),
@@ -228,10 +241,26 @@ fn words(value: &[u8]) -> BTreeSet<Said> {
         let whole = |one: &Said| match one {
             Said::Path(path) => COMPLETED.map(|end| Said::Path([path, end.as_bytes()].concat())),
             Said::Word(word) => COMPLETED.map(|end| Said::Word([word, end.as_bytes()].concat())),
+            Said::Modules(folder) => COMPLETED.map(|_| Said::Modules(folder.clone())),
         };
         words.extend(words.iter().flat_map(whole).collect::<Vec<_>>());
     }
     words
+}
+
+/// Returns which paths a part of a command with a slash in it may be, by what stands before it: what a variable is nobody knows.
+pub(super) fn spelled(before: Option<u8>, piece: &[u8]) -> Vec<Vec<u8>> {
+    let (first, rest) = piece.split_at(memchr::memchr(b'/', piece).unwrap_or_default());
+    let is_variable = before == Some(b'$') && !first.is_empty();
+    let mut paths = Vec::new();
+    if is_variable || first.is_empty() && before.is_some_and(|byte| b")}\"'`".contains(&byte)) {
+        paths.push(rest[1..].to_vec());
+        paths.push([b"~", rest].concat());
+    }
+    if !is_variable {
+        paths.push(piece.to_vec());
+    }
+    paths
 }
 
 /// Returns what may be a path in a word of short options, behind its dash: the value of one may follow it without a blank.
@@ -255,7 +284,7 @@ fn attached(options: &[u8]) -> Vec<Said> {
 }
 
 /// Returns the parts of a command between what no plain word has in it, each with what stands before it.
-fn pieces(value: &[u8]) -> impl Iterator<Item = (Option<u8>, &[u8])> {
+pub(super) fn pieces(value: &[u8]) -> impl Iterator<Item = (Option<u8>, &[u8])> {
     let is_border = |byte: &u8| byte.is_ascii_whitespace() || b"\"'`;|&()<>{}=:,!$\\".contains(byte);
     let mut at = 0;
     value.split(is_border).filter_map(move |piece| {

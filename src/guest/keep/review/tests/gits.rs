@@ -111,6 +111,29 @@ fn settled(settings: &[(&str, &str)], before: impl Fn(&Scene), work: impl Fn(&He
 const HOOK: &str = "tools/hooks/pre-commit";
 
 #[test]
+fn what_the_persons_hooks_run_comes_only_when_asked_for() {
+    let hook = |scene: &Scene| {
+        scene.write(".git/hooks/pre-commit", "#!/bin/sh\n. ./scripts/lib.sh\nexec ./scripts/check.sh && python3 -m lint\n");
+        scene.write("scripts/check.sh", "#!/bin/sh\n");
+    };
+    let work = |held: &Held| {
+        for path in ["scripts/check.sh", "scripts/lib.sh", "scripts/other.sh", "argparse.py", "src/argparse.py"] {
+            held.write(path, "echo changed\n");
+        }
+    };
+    let (held, named) = settled(&[], hook, work);
+    assert_eq!(named, ["argparse.py", "scripts/check.sh", "scripts/lib.sh"]);
+    let is_there = |path: &str| held.scene.path(path).exists();
+    assert!(!is_there("argparse.py") && !is_there("scripts/lib.sh") && is_there("scripts/other.sh") && is_there("src/argparse.py"));
+    assert_eq!(fs::read_to_string(held.scene.path("scripts/check.sh")).expect("there"), "#!/bin/sh\n");
+    held.apply(&[], false, true);
+    assert!(is_there("argparse.py") && is_there("scripts/lib.sh"));
+    // Without the hook nothing is left.
+    let (held, named) = settled(&[], |_| {}, work);
+    assert_eq!((named, held.scene.path("scripts/lib.sh").exists()), (Vec::new(), true));
+}
+
+#[test]
 fn hooks_that_settings_name_come_only_when_asked_for_however_they_come_about() {
     let by = |held: &Held, hook: &str| held.write(hook, "#!/bin/sh\n");
     let none = |_: &Scene| {};

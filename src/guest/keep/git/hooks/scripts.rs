@@ -1,0 +1,216 @@
+//! What hooks name of the project, and scripts that run with them: whoever can write that runs at the person's next git command.
+
+use std::collections::BTreeSet;
+
+use super::All;
+use super::HOOKS;
+use super::programs::Said;
+use super::programs::words;
+use crate::guest::keep::git::End;
+use crate::guest::keep::git::Folder;
+use crate::guest::keep::git::Kind;
+use crate::guest::keep::git::Way;
+use crate::guest::root::join;
+use crate::guest::root::split;
+
+/// Longest hook or script that is read, how many of them, and how many names one may have.
+const MAX_TEXT: u64 = 64 << 10;
+const MAX_TEXTS: usize = 200;
+const MAX_NAMES: usize = 1000;
+
+/// What git puts in a folder of hooks and does not run.
+const SAMPLE: &[u8] = b".sample";
+
+/// The folder that husky has git look for hooks in: what is there runs those beside it.
+const HUSKYS: &[u8] = b"_";
+
+const SHELLS: [&[u8]; 7] = [b"sh", b"bash", b"dash", b"ash", b"zsh", b"ksh", b"fish"];
+
+/// What the names of scripts end in.
+const SCRIPTS: [&[u8]; 17] = [
+    b".sh", b".bash", b".zsh", b".ksh", b".fish", b".py", b".js", b".cjs", b".mjs", b".ts", b".rb", b".pl", b".php", b".lua", b".awk",
+    b".sed", b".tcl",
+];
+
+impl All<'_> {
+    /// Counts what commands name of the project, and what the shell scripts among that name in their turn.
+    pub(super) fn commands(&mut self, tree: &[u8], own: &[u8], said: &BTreeSet<Said>) {
+        for script in self.named(tree, own, said, |_, _| true) {
+            self.script(tree, &script);
+        }
+    }
+
+    /// Counts what the hooks in a folder name, with what lies right beside them.
+    pub(super) fn hook_texts(&mut self, folder: &[u8], tree: &[u8]) {
+        for (name, kind) in self.project.names(folder).unwrap_or_default() {
+            if kind == Kind::File {
+                self.hook(&join(folder, &name), tree);
+            }
+        }
+        let (above, name) = split(folder);
+        if name == HUSKYS {
+            HOOKS.iter().for_each(|hook| self.hook(&join(above, hook.as_bytes()), tree));
+        }
+    }
+
+    /// Counts what a hook names, if it is a file.
+    pub(super) fn hook(&mut self, hook: &[u8], tree: &[u8]) {
+        if self.project.kind(hook) == Some(Kind::File) && self.is_new_text(hook, tree) {
+            self.hook_of(self.project, hook, split(hook).0, tree);
+        }
+    }
+
+    /// Counts what a hook names that lies in whichever folder.
+    pub(super) fn hook_of(&mut self, folder: &Folder, hook: &[u8], own: &[u8], tree: &[u8]) {
+        if !hook.ends_with(SAMPLE)
+            && let Some(text) = text_of(folder, hook)
+        {
+            self.commands(tree, own, &named_in(&text));
+        }
+    }
+
+    fn script(&mut self, tree: &[u8], path: &[u8]) {
+        let End::Inside(end) = Way::of(self.project, self.place, path).end else { return };
+        if !self.is_new_text(path, tree) {
+            return;
+        }
+        if let Some(text) = text_of(self.project, &end).filter(|text| is_of_shell(path, text)) {
+            // It names what it works on, too.
+            self.named(tree, split(path).0, &named_in(&text), |all, path| all.is_script(path));
+        }
+    }
+
+    fn is_script(&self, path: &[u8]) -> bool {
+        let is_program =
+            || self.project.stat(path).is_ok_and(|stat| stat.st_mode & 0o111 != 0) && self.project.kind(path) == Some(Kind::File);
+        SCRIPTS.iter().any(|end| path.ends_with(end)) || is_program()
+    }
+
+    fn is_new_text(&mut self, path: &[u8], tree: &[u8]) -> bool {
+        self.texts.len() < MAX_TEXTS && self.texts.insert((path.to_vec(), tree.to_vec()))
+    }
+}
+
+/// `None`: it is none, or too long.
+fn text_of(folder: &Folder, path: &[u8]) -> Option<Vec<u8>> {
+    folder.read(path, MAX_TEXT).ok().flatten().filter(|text| !text.contains(&0))
+}
+
+/// Returns what a script may name. Lines that are comments say nothing that runs.
+fn named_in(text: &[u8]) -> BTreeSet<Said> {
+    let lines: Vec<&[u8]> = text.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii_start().starts_with(b"#")).collect();
+    words(&lines.join(&b'\n')).into_iter().take(MAX_NAMES).collect()
+}
+
+fn is_of_shell(path: &[u8], text: &[u8]) -> bool {
+    let first = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let mut words = first.strip_prefix(b"#!").unwrap_or_default().split(u8::is_ascii_whitespace);
+    let has_name = SHELLS.iter().any(|shell| path.strip_suffix(*shell).is_some_and(|name| name.ends_with(b".")));
+    has_name || words.any(|word| SHELLS.contains(&split(word).1))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::super::super::sample::Linked;
+    use super::super::super::sample::Sample;
+    use super::super::obeyed;
+    use super::super::obeyed_in_worktree;
+    use crate::guest::keep::git::Folder;
+    use crate::wire::BytesPath;
+    use crate::wire::keep::Obeyed;
+
+    fn look(sample: &Sample, gits: &[&str]) -> Obeyed {
+        let gits: Vec<BytesPath> = gits.iter().copied().map(BytesPath::from).collect();
+        let place = sample.path("").display().to_string();
+        let project = Folder::open(&sample.path("")).expect("opens");
+        obeyed(&project, gits.iter(), place.trim_end_matches('/').as_bytes())
+    }
+
+    fn texts(paths: &[BytesPath]) -> Vec<String> {
+        paths.iter().map(BytesPath::to_text).collect()
+    }
+
+    #[test]
+    fn what_a_hook_names_is_known_however_it_gets_there() {
+        let sample = Sample::new();
+        let check = |line: &str, expected: &[&str]| {
+            sample.write(".git/hooks/pre-commit", &format!("#!/bin/sh\n# See docs/hooks.md.\n{line}\n"));
+            let found = look(&sample, &[]);
+            assert_eq!(texts(&found.said), expected, "{line}");
+            assert_eq!(found.paths, [], "what a hook names can be worked on");
+        };
+        sample.write("plain", "x");
+        for line in [
+            "exec ./scripts/check \"$@\"",
+            "scripts/check",
+            ". \"$(git rev-parse --show-toplevel)/scripts/check\"",
+            "\"$PWD/scripts/check\"",
+            "sh ${GIT_WORK_TREE}/scripts/check",
+            "cd \"$(git rev-parse --show-toplevel)\" && exec scripts/check",
+            "exec \"$(dirname \"$0\")/../../scripts/check\"",
+            &format!("{}scripts/check", sample.path("").display()),
+        ] {
+            check(line, &["scripts/check"]);
+        }
+        check("test -f plain && sh plain", &["plain"]);
+        for line in ["exit 0", "cargo fmt --check", "git lfs post-commit \"$@\"", "exec /usr/bin/check"] {
+            check(line, &[]);
+        }
+        // What git does not run names nothing.
+        fs::rename(sample.path(".git/hooks/pre-commit"), sample.path(".git/hooks/pre-commit.sample")).expect("moved");
+        sample.write(".git/hooks/pre-commit.sample", "./scripts/check\n");
+        sample.write(".git/hooks/binary", "./scripts/check\n\0");
+        assert_eq!(texts(&look(&sample, &[]).said), [""; 0]);
+    }
+
+    #[test]
+    fn hooks_are_read_wherever_git_finds_them() {
+        let sample = Sample::with_submodules();
+        sample.git_in("sub", &["worktree", "add", "-q", "../tree", "-b", "tree"]);
+        sample.write(".git/modules/sub/hooks/post-checkout", "exec ./tools/run\n");
+        sample.write(".husky/_/pre-commit", ". \"$(dirname \"$0\")/h\"\n");
+        sample.write(".husky/pre-commit", "node checks/all\n");
+        sample.write("checks/all.js", "1");
+        sample.git(&["config", "core.hooksPath", ".husky/_"]);
+        let said = texts(&look(&sample, &["sub/.git", "tree/.git"]).said);
+        for path in ["sub/tools/run", "tree/tools/run", "checks/all.js"] {
+            assert!(said.contains(&path.to_owned()), "{path}: {said:?}");
+        }
+        let linked = Linked::new();
+        fs::create_dir_all(linked.main.join(".git/hooks")).expect("made");
+        fs::write(linked.main.join(".git/hooks/pre-push"), "exec ./tools/run\n").expect("written");
+        let place = linked.sample.path("").display().to_string();
+        let (project, real) = (Folder::open(&linked.sample.path("")), Folder::open(&linked.main.join(".git")));
+        let found = obeyed_in_worktree(&project.expect("opens"), &real.expect("opens"), b"project", place.trim_end_matches('/').as_bytes());
+        assert_eq!(texts(&found.said), ["tools/run"]);
+    }
+
+    #[test]
+    fn scripts_that_a_script_of_a_hook_calls_are_known_and_what_it_works_on_is_left() {
+        let sample = Sample::new();
+        sample.write(".git/hooks/pre-commit", "exec ./scripts/check\n");
+        sample.write(
+            "scripts/check",
+            "#!/usr/bin/env bash\n. \"$(dirname \"$0\")/lib.sh\"\ndiff docs/cli.md <(bin/tool --help)\npython tools/lint.py src/main.rs\n",
+        );
+        for path in ["docs/cli.md", "src/main.rs", "bin/tool", "scripts/later"] {
+            sample.write(path, "x");
+        }
+        fs::set_permissions(sample.path("bin/tool"), fs::Permissions::from_mode(0o755)).expect("set");
+        let found = look(&sample, &[]);
+        let said = texts(&found.said);
+        for path in ["scripts/check", "scripts/lib.sh", "bin/tool", "tools/lint.py"] {
+            assert!(said.contains(&path.to_owned()), "{path}: {said:?}");
+        }
+        for path in ["docs/cli.md", "src/main.rs", "scripts/later"] {
+            assert!(!said.contains(&path.to_owned()), "{path}: {said:?}");
+        }
+        assert!(texts(&found.modules).contains(&"tools".to_owned()), "{found:?}");
+        // Of other languages nobody knows what calls what.
+        sample.write("scripts/check", "#!/usr/bin/env node\nrequire('./lib.js')\n");
+        assert_eq!(texts(&look(&sample, &[]).said), ["scripts/check"]);
+    }
+}
