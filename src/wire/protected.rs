@@ -22,8 +22,8 @@ pub enum SecretName {
 
 /// Endings that mark an example of a secret file rather than the file.
 const EXAMPLES: [&str; 4] = [".example", ".sample", ".template", ".dist"];
-const FOLDERS: [&str; 4] = [".aws", ".ssh", ".gnupg", ".kube"];
-const FILES: [&str; 20] = [
+const FOLDERS: [&str; 5] = [".aws", ".ssh", ".gnupg", ".kube", ".envs"];
+const FILES: [&str; 27] = [
     ".env",
     ".netrc",
     "_netrc",
@@ -45,7 +45,18 @@ const FILES: [&str; 20] = [
     // Of Rails, which keeps there in 32 digits what opens its encrypted credentials.
     "master.key",
     ".terraformrc",
+    "kubeconfig",
+    ".kubeconfig",
+    "kubeconfig.yaml",
+    "kubeconfig.yml",
+    ".dev.vars",
+    ".secrets",
+    "pip.conf",
 ];
+/// What begins the name of a file with an environment: what follows tells whose it is.
+const ENVIRONMENTS: [&str; 4] = [".env.", ".env_", ".env-", ".dev.vars."];
+/// What a copy of a file has at its end.
+const COPIES: [&str; 6] = ["~", ".bak", ".backup", ".old", ".orig", ".save"];
 /// Endings of files that are made to hold keys or passwords: environments, stores of keys, what terraform knows and is told.
 const SECRET_SUFFIXES: [&str; 12] = ["env", "p12", "pfx", "jks", "keystore", "kdbx", "kdb", "ppk", "agekey", "tfstate", "tfvars", "ovpn"];
 /// The same, with the ending that tells the format or the age.
@@ -86,10 +97,11 @@ pub fn protected_name(path: &BytesPath) -> Option<Protected> {
         if at != last {
             return None;
         }
-        if is_secret_file(&folded) || at > 0 && is_secret_in(&fold(parts[at - 1]), &folded) {
+        let name = original(&folded);
+        if is_secret_file(name) || at > 0 && is_secret_in(&fold(parts[at - 1]), name) {
             return hit(true);
         }
-        if is_key(&folded) || is_credentials(&folded) { hit(false) } else { None }
+        if is_key(name) || is_credentials(name) { hit(false) } else { None }
     })
 }
 
@@ -98,7 +110,8 @@ pub fn secret_path(path: &[u8]) -> Option<SecretName> {
     let mut parts = path.rsplit(|byte| *byte == b'/');
     let name = parts.next()?;
     let folded = |part: &[u8]| fold(&BytesPath::from_bytes(part).to_text());
-    secret_name(name).or_else(|| is_secret_in(&folded(parts.next()?), &folded(name)).then_some(SecretName::Certain))
+    let in_folder = |above: &[u8]| is_secret_in(&folded(above), original(&folded(name))).then_some(SecretName::Certain);
+    parts.next().and_then(in_folder).or_else(|| secret_name(name))
 }
 
 /// The same of one name, without the path to it.
@@ -109,15 +122,24 @@ pub fn secret_name(name: &[u8]) -> Option<SecretName> {
     if FOLDERS.contains(&folded.as_str()) {
         return Some(SecretName::IfFolder);
     }
-    if is_secret_file(&folded) || is_credentials(&folded) {
+    let name = original(&folded);
+    if is_secret_file(name) || is_credentials(name) {
         return Some(SecretName::Certain);
     }
-    (is_key(&folded) || may_be_key(&folded) || may_be_ssh_key(&folded)).then_some(SecretName::IfKey)
+    (is_key(name) || may_be_key(name) || may_be_ssh_key(name)).then_some(SecretName::IfKey)
+}
+
+/// Returns the name of what a file is a copy of, as editors and people make some.
+fn original(name: &str) -> &str {
+    let stem = COPIES.iter().find_map(|end| name.strip_suffix(end)).filter(|stem| !stem.is_empty());
+    // `terraform.tfstate.backup` and `.env.backup` have that as their own.
+    stem.map_or(name, original)
 }
 
 /// Whether somebody may have called a key of ssh so who has several: what is in it tells it from `id_card.py`.
 fn may_be_ssh_key(name: &str) -> bool {
-    name.starts_with("id_") && name.rsplit_once('.').is_none_or(|(_, suffix)| suffix != "pub")
+    let is_called_key = !name.contains('.') && ["_key", "-key", "_rsa", "_ed25519"].iter().any(|end| name.ends_with(end));
+    is_called_key || name.starts_with("id_") && name.rsplit_once('.').is_none_or(|(_, suffix)| suffix != "pub")
 }
 
 fn is_key(name: &str) -> bool {
@@ -128,7 +150,7 @@ fn is_key(name: &str) -> bool {
 /// has none; `*.asc` may be a signature, or somebody's text.
 fn may_be_key(name: &str) -> bool {
     let (stem, suffix) = name.rsplit_once('.').unwrap_or((name, ""));
-    let is_account = suffix == "json" && ACCOUNTS.iter().any(|start| stem.starts_with(start));
+    let is_account = suffix == "json" && (ACCOUNTS.iter().any(|start| stem.starts_with(start)) || stem.contains("firebase-adminsdk"));
     matches!(suffix, "p8" | "asc") || is_account
 }
 
@@ -138,14 +160,15 @@ fn is_credentials(name: &str) -> bool {
 }
 
 fn is_secret_in(folder: &str, name: &str) -> bool {
-    IN_FOLDERS.contains(&(folder, name))
+    // Of Rails as well, for each environment.
+    IN_FOLDERS.contains(&(folder, name)) || folder == "credentials" && name.ends_with(".key")
 }
 
 fn is_secret_file(name: &str) -> bool {
     if FILES.contains(&name) {
         return true;
     }
-    if let Some(rest) = name.strip_prefix(".env.") {
+    if let Some(rest) = ENVIRONMENTS.iter().find_map(|start| name.strip_prefix(start)) {
         return !EXAMPLES.iter().any(|example| format!(".{rest}").ends_with(example));
     }
     if let Some((stem, suffix)) = name.rsplit_once('.') {
@@ -253,6 +276,31 @@ mod tests {
             ("service-account.yaml", None),
             ("AuthKey_1.p8", Some(SecretName::IfKey)),
             ("keystore.rs", None),
+            (".env~", Some(SecretName::Certain)),
+            ("prod.env.bak", Some(SecretName::Certain)),
+            (".env_local", Some(SecretName::Certain)),
+            (".env-prod", Some(SecretName::Certain)),
+            (".env_example.sample", None),
+            (".env.example.bak", None),
+            (".envrc", None),
+            ("server.key.old", Some(SecretName::IfKey)),
+            ("server.pem.bak", Some(SecretName::IfKey)),
+            ("id_ed25519.bak", Some(SecretName::Certain)),
+            ("deploy_key", Some(SecretName::IfKey)),
+            ("deploy_key.pub", None),
+            ("deploy_key.rs", None),
+            ("kubeconfig", Some(SecretName::Certain)),
+            (".dev.vars", Some(SecretName::Certain)),
+            (".dev.vars.production", Some(SecretName::Certain)),
+            (".dev.vars.example", None),
+            (".secrets", Some(SecretName::Certain)),
+            (".secrets.baseline", None),
+            (".envs", Some(SecretName::IfFolder)),
+            ("pip.conf", Some(SecretName::Certain)),
+            ("app-firebase-adminsdk-x1.json", Some(SecretName::IfKey)),
+            ("firebase.json", None),
+            ("main.rs.bak", None),
+            ("~", None),
         ] {
             assert_eq!(secret_name(name.as_bytes()), kind, "{name}");
         }
@@ -268,6 +316,8 @@ mod tests {
             assert_eq!(secret_path(path.as_bytes()), is_secret.then_some(SecretName::Certain), "{path}");
         }
         assert_eq!(secret_path(b"deep/.env"), Some(SecretName::Certain));
+        assert_eq!(secret_path(b"config/credentials/production.key"), Some(SecretName::Certain));
+        assert_eq!(secret_path(b"config/production.key"), Some(SecretName::IfKey));
     }
 
     #[test]
