@@ -9,6 +9,8 @@ use super::Interrupt;
 use super::Place;
 use super::Report;
 use super::exit_code;
+use super::report::UNDO_DIFF;
+use super::report::may_run_words;
 use super::resume::Aim;
 use super::run::Closed;
 use super::run::Seat;
@@ -52,7 +54,7 @@ pub struct Said {
 impl Said {
     /// Returns what it left that may run on the person's machine later, each with the reason.
     pub fn may_run(&self) -> Vec<String> {
-        self.may_run.iter().flat_map(|files| &files.first).map(|file| format!("{}: {}", file.path, file.why)).collect()
+        self.may_run.as_ref().map_or_else(Vec::new, |files| may_run_words(files, UNDO_DIFF))
     }
 
     /// Whether that is known.
@@ -196,5 +198,20 @@ impl Chat {
         };
         self.seat.recorder.emit(finished);
         git.map(|git| git.may_run_words(|file| !self.named.contains(&file.path))).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_only_counted_of_what_may_run_is_said_after_a_message_too() {
+        let of = |n: usize| MayRun { path: format!("{n}.mk").as_str().into(), why: "a build runs what it says".to_owned() };
+        let said = |n: usize| Said { may_run: Some((0..n).map(of).collect()), status: RunStatus::Completed, error: None }.may_run();
+        assert_eq!(said(230).len(), 201);
+        assert_eq!(said(230)[200], "and 30 more: `podbay undo diff` shows all that changed");
+        assert_eq!(said(1), ["0.mk: a build runs what it says"]);
+        assert!(said(0).is_empty());
     }
 }

@@ -112,6 +112,23 @@ pub struct Changes {
     pub deleted: Vec<String>,
 }
 
+/// What shows all that turns changed, and what shows what waits.
+pub(super) const UNDO_DIFF: &str = "podbay undo diff";
+const REVIEW_DIFF: &str = "podbay review diff";
+
+/// Returns what may run on the person's machine in words, each file with the reason; `shown` is the command that shows those, too, that are only
+/// counted.
+pub(super) fn may_run_words(may_run: &Named<MayRun>, shown: &str) -> Vec<String> {
+    let mut words: Vec<String> = may_run.first.iter().map(|file| format!("{}: {}", file.path, file.why)).collect();
+    let n_more = may_run.n.saturating_sub(may_run.first.len() as u64);
+    match n_more {
+        0 => {}
+        _ if words.is_empty() => words.push(format!("{n_more} files that are not named here: `{shown}` shows all that changed")),
+        _ => words.push(format!("and {n_more} more: `{shown}` shows all that changed")),
+    }
+    words
+}
+
 impl Report {
     /// Returns the report of a run that ended before the model was asked.
     pub fn failed(error: &Error, session: Option<SessionId>, duration_ms: u64) -> Self {
@@ -156,8 +173,8 @@ impl Report {
         }
         self.review = self.session.as_ref().map(ToString::to_string);
         let paths = pending.changes.first.iter().map(|path| &path.change);
-        self.take_paths(paths, pending.changes.n, "podbay review diff");
-        self.take_may_run(&pending.may_run);
+        self.take_paths(paths, pending.changes.n, REVIEW_DIFF);
+        self.take_may_run(&pending.may_run, REVIEW_DIFF);
         self.pending = Some(pending);
     }
 
@@ -182,13 +199,13 @@ impl Report {
 
     /// Takes what changed from one who has compared before and after. What is out of the project by now runs nowhere.
     pub(super) fn take_changes(&mut self, ended: &TurnEnded, git: Option<&git::Ended>) {
-        self.take_paths(ended.changes.first.iter(), ended.changes.n, "podbay undo diff");
+        self.take_paths(ended.changes.first.iter(), ended.changes.n, UNDO_DIFF);
         let mut may_run = ended.may_run.clone();
         if let Some(git) = git {
             may_run.first.retain(|file| !git.has_moved(&file.path));
             may_run.n -= (ended.may_run.first.len() - may_run.first.len()) as u64;
         }
-        self.take_may_run(&may_run);
+        self.take_may_run(&may_run, UNDO_DIFF);
         // Of so many nobody knows which of the rest went.
         if let Some(more) = self.may_run.last_mut().filter(|_| may_run.n > may_run.first.len() as u64)
             && git.is_some_and(git::Ended::has_moved_more)
@@ -235,14 +252,8 @@ impl Report {
         }
     }
 
-    fn take_may_run(&mut self, may_run: &Named<MayRun>) {
-        self.may_run = may_run.first.iter().map(|file| format!("{}: {}", file.path, file.why)).collect();
-        let n_more = may_run.n.saturating_sub(may_run.first.len() as u64);
-        match n_more {
-            0 => {}
-            _ if self.may_run.is_empty() => self.may_run.push(format!("{n_more} files that are not named here")),
-            _ => self.may_run.push(format!("and {n_more} more")),
-        }
+    fn take_may_run(&mut self, may_run: &Named<MayRun>, shown: &str) {
+        self.may_run = may_run_words(may_run, shown);
     }
 
     /// Turns a success into this failure; another failure stays what it is.
@@ -409,18 +420,18 @@ mod tests {
     fn files_that_may_run_are_counted_also_where_none_is_named() {
         let mut report = Report::failed(&Error::usage("x", "y"), None, 0);
         let one = MayRun { path: "Makefile".into(), why: "make runs it".to_owned() };
-        report.take_may_run(&Named { n: 64, first: vec![one] });
-        assert_eq!(report.may_run, ["Makefile: make runs it", "and 63 more"]);
-        report.take_may_run(&Named { n: 63, first: Vec::new() });
-        assert_eq!(report.may_run, ["63 files that are not named here"]);
-        report.take_may_run(&Named::default());
+        report.take_may_run(&Named { n: 64, first: vec![one] }, UNDO_DIFF);
+        assert_eq!(report.may_run, ["Makefile: make runs it", "and 63 more: `podbay undo diff` shows all that changed"]);
+        report.take_may_run(&Named { n: 63, first: Vec::new() }, UNDO_DIFF);
+        assert_eq!(report.may_run, ["63 files that are not named here: `podbay undo diff` shows all that changed"]);
+        report.take_may_run(&Named::default(), UNDO_DIFF);
         assert!(report.may_run.is_empty());
     }
     #[test]
     fn what_was_committed_is_named_where_no_file_was_named_for_it() {
         let mut report = Report::failed(&Error::usage("x", "y"), None, 0);
         let of = |path: &str| MayRun { path: path.into(), why: "something runs it".to_owned() };
-        report.take_may_run(&[of("Makefile")].into_iter().collect());
+        report.take_may_run(&[of("Makefile")].into_iter().collect(), UNDO_DIFF);
         report.take_committed(&git::Ended::holding(Named { n: 5, first: vec![of("Makefile"), of("deep/Makefile")] }));
         assert_eq!(
             report.may_run,

@@ -1,10 +1,12 @@
 //! Which files of a project may run on the person's machine later: by their names, by the person's settings, and by what is in the project
 //! itself and leads programs to them.
 
+mod foremost;
 mod leads;
 
 use ignore::gitignore::Gitignore;
 
+pub(super) use self::foremost::Foremost;
 use self::leads::Leads;
 use super::Error;
 use super::Node;

@@ -23,6 +23,7 @@ use super::Snapshot;
 use super::Store;
 use super::apply;
 use super::auto_run::AutoRun;
+use super::auto_run::Foremost;
 use super::auto_run::Known;
 use super::compare::compare;
 use super::compare::told;
@@ -112,8 +113,14 @@ fn nearest_first(changes: &mut [PathChange]) {
 }
 
 fn may_run_in(changes: &[PathChange], why: impl Fn(&PathChange) -> Option<String>) -> Named<MayRun> {
-    let left = changes.iter().filter(|change| !matches!(change.what, What::Deleted) && change.entry != EntryType::Folder);
-    left.filter_map(|change| Some(MayRun { path: change.path.clone(), why: why(change)? })).collect()
+    let mut foremost = Foremost::default();
+    for change in changes.iter().filter(|change| !matches!(change.what, What::Deleted) && change.entry != EntryType::Folder) {
+        if let Some(why) = why(change) {
+            let was_there = !matches!(change.what, What::Created | What::Renamed { .. });
+            foremost.add(MayRun { path: change.path.clone(), why }, was_there);
+        }
+    }
+    foremost.named()
 }
 
 /// Returns why what a turn changed may run, by the names that are known and by what leads programs there now.

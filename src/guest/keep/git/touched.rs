@@ -28,6 +28,7 @@ use super::run::MAX_LISTED;
 use super::stage;
 use super::stash;
 use crate::guest::keep::auto_run::AutoRun;
+use crate::guest::keep::auto_run::Foremost;
 use crate::guest::keep::auto_run::Known;
 use crate::guest::keep::bare::NewParts;
 use crate::guest::keep::bare::Part;
@@ -70,6 +71,7 @@ pub(super) fn touched(import: &Import<'_>, project: &Folder, patterns: &[String]
     let auto_run = AutoRun::of(project, Known { patterns, place, obeyed: &start.prepared.obeyed.said });
     let auto_run = auto_run.map_err(|error| Fault::Invalid { field: "sandbox.auto_run".to_owned(), problem: error.to_string() })?;
     let end = Instant::now() + import.budget;
+    let mut foremost = Foremost::default();
     let n_all = start.repositories.len();
     for (at, started) in start.repositories.iter().enumerate() {
         // A commit says where a file is in its own working tree.
@@ -89,16 +91,19 @@ pub(super) fn touched(import: &Import<'_>, project: &Folder, patterns: &[String]
                 continue;
             }
         };
-        touched.may_run.extend(paths.into_iter().filter_map(|path| {
+        for path in paths {
             let bare = || made.has(path.as_bytes()).then(|| BARE.to_owned());
             let full = BytesPath::from_bytes(join(&tree, path.as_bytes()));
-            let why = auto_run.of_path(&full).or_else(bare)?;
-            Some(MayRun { path: full, why })
-        }));
+            if let Some(why) = auto_run.of_path(&full).or_else(bare) {
+                let is_there = project.kind(full.as_bytes()).is_some();
+                foremost.add(MayRun { path: full, why }, is_there);
+            }
+        }
         if !unseen.is_empty() {
             touched.unlooked.insert(at, Unseen::Names(unseen));
         }
     }
+    touched.may_run = foremost.named();
     Ok(touched)
 }
 

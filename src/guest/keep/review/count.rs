@@ -1,5 +1,6 @@
 use crate::guest::keep::Difference;
 use crate::guest::keep::auto_run::AutoRun;
+use crate::guest::keep::auto_run::Foremost;
 use crate::guest::keep::compare::Change;
 use crate::guest::keep::compare::told;
 use crate::wire::keep::EntryType;
@@ -12,11 +13,13 @@ use crate::wire::keep::What;
 /// Sums changes up, with the lines that their unified diff adds and removes.
 pub(super) fn pending(changes: &[Change], difference: &Difference, auto_run: &AutoRun) -> Pending {
     let mut pending = Pending::default();
+    let mut foremost = Foremost::default();
     for change in changes {
         if let Some(why) = auto_run.why(change) {
-            pending.may_run.add(MayRun { path: change.path.clone(), why });
+            foremost.add(MayRun { path: change.path.clone(), why }, change.before.is_some());
         }
     }
+    pending.may_run = foremost.named();
     let mut all = told(changes);
     // What a build leaves lies deep, and what a person looks for does not.
     all.sort_by_key(|change| memchr::memchr_iter(b'/', change.path.as_bytes()).count());
