@@ -30,6 +30,8 @@ use super::keeper::Keeper;
 use super::keeper::LineError;
 use super::keeper::Purpose;
 use super::kept::Made;
+use super::renamed::Renamed;
+use super::review::Held;
 use crate::engine::ContainerId;
 use crate::engine::Engine;
 use crate::engine::Labels;
@@ -77,6 +79,8 @@ struct State {
     seen: Option<Covers>,
     /// What a person should know of that.
     news: Vec<String>,
+    /// What is hidden in the project that commands work on a copy of.
+    renamed: Renamed,
 }
 
 /// What a box is made with.
@@ -158,7 +162,13 @@ impl Covering {
         order: ReviewOrder,
         cancel: &CancellationToken,
     ) -> Result<ReviewAnswer, Error> {
-        self.ask(engine, spec, labels, within, async |keeper| keeper.review(order, cancel).await, cancel).await
+        let is_end = matches!(order, ReviewOrder::End { .. });
+        let answer = self.ask(engine, spec, labels, within, async |keeper| keeper.review(order, cancel).await, cancel).await;
+        // What the person does in the project is seen by commands only where that shows through.
+        if is_end && answer.is_ok() && spec.review.as_ref().is_some_and(Held::is_laid_over) {
+            self.see_below(&mut *self.state.lock().await, spec, cancel).await;
+        }
+        answer
     }
 
     async fn ask<T>(
@@ -203,6 +213,28 @@ impl Covering {
                     .push(format!("commands of this session can read {}, which {why}; from the next one it is hidden", new.join(", ")));
             }
             state.seen = Some(seen);
+        }
+    }
+
+    /// Looks at the project that shows through in what commands worked on: nothing there has told what the person did meanwhile.
+    async fn see_below(&self, state: &mut State, spec: &Spec, cancel: &CancellationToken) {
+        let (Some(mut keeper), Some(covers)) = (state.keeper.take(), &state.covers) else { return };
+        let found = keeper.find(Find { in_project: true, ..self.knowing(covers) }, cancel).await;
+        let Ok(found) = found else { return keeper.close() };
+        state.keeper = Some(keeper);
+        let (seen, _) = Covers::of(&found);
+        let new = seen.newly_hidden(covers);
+        if !new.is_empty() {
+            let why = if state.is_whole { "came after the sandbox was made" } else { "was not found before the sandbox was made" };
+            let news = format!("commands of this session could read {}, which {why}; from the next one it is hidden", new.join(", "));
+            state.news.push(news);
+        }
+        let is_told = |path: &String| covers.hides(path) || new.contains(path);
+        for (was, now) in state.renamed.now(spec.project.path()).into_iter().filter(|(_, now)| !is_told(now)) {
+            state.news.push(format!(
+                "commands of this session could read {now}, which was {was}, and hidden, until it was renamed; by that name it is not hidden \
+                 from the next one either"
+            ));
         }
     }
 
@@ -315,6 +347,9 @@ impl Covering {
                         // What lies in a copy tells nothing of the project.
                         if spec.review.is_none() {
                             self.remember(&covers, is_whole);
+                        }
+                        if spec.review.as_ref().is_some_and(Held::is_laid_over) {
+                            state.renamed.watch(spec.project.path(), covers.hidden());
                         }
                         state.warnings = warnings;
                         state.is_whole |= is_whole;

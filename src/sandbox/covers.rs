@@ -120,6 +120,11 @@ impl Covers {
         &self.hidden
     }
 
+    /// Returns whether commands cannot read what is there, or what it is in.
+    pub(super) fn hides(&self, path: &str) -> bool {
+        Path::new(path).ancestors().any(|above| self.hidden.iter().any(|hidden| Path::new(hidden) == above))
+    }
+
     /// Returns the repositories below the top that were found, as paths of their `.git`, which may be a file.
     pub(super) fn repositories(&self) -> impl Iterator<Item = &String> {
         self.read_only.iter().filter(|path| path.ends_with("/.git"))

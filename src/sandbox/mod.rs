@@ -27,6 +27,7 @@ mod machine;
 mod options;
 mod overlay;
 mod project;
+mod renamed;
 mod review;
 mod reviewing;
 mod searching;

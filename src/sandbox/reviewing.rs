@@ -97,14 +97,18 @@ impl Sandbox {
         let Way::Engine(made) = &self.inner.way else { return Err(Error::Cancelled) };
         let within = self.inner.options.start_timeout.duration();
         let ask = |order| Box::pin(made.covering.review(&made.engine, &made.spec, &made.labels, within, order, cancel));
-        match ask(order.clone()).await {
+        let answer = match ask(order.clone()).await {
             // Whatever it did before its end, another one does again.
             Err(Error::Keeper { source: source @ (LineError::Ended { .. } | LineError::Broken(_)) }) => {
                 tracing::warn!(error = %source, "the keeper ended, and another one takes its place");
                 ask(order).await
             }
             other => other,
+        };
+        for message in made.covering.news().await {
+            self.say_once(message);
         }
+        answer
     }
 
     async fn remove_empty(&self, session: SessionId, cancel: &CancellationToken) {

@@ -67,9 +67,10 @@ impl Places {
         Ok((project, Folder::open(&self.state).map_err(|error| with_cause(&error))?))
     }
 
-    /// Looks through what commands see: of a review that is the copy, in which a session has moved things.
+    /// Looks through what commands see: of a review that is the copy, in which a session has moved things, unless what the person did meanwhile is
+    /// asked for.
     fn find(&self, order: &Find) -> io::Result<Found> {
-        if self.copy.is_dir() {
+        if self.copy.is_dir() && !order.in_project {
             find::find_in_copy(&self.workspace, &self.copy, &self.upper, order)
         } else {
             find::find(&self.workspace, order, &BTreeSet::new())
@@ -259,6 +260,30 @@ mod tests {
             bytes.extend(json);
         }
         bytes
+    }
+
+    #[test]
+    fn what_the_person_did_is_looked_for_in_the_project_and_all_else_in_the_copy() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let at = |name: &str| folder.path().join(name);
+        for (name, secret) in [("project", ".env.persons"), ("copy", ".env.sessions"), ("upper", ".env.sessions")] {
+            fs::create_dir(at(name)).expect("made");
+            fs::write(at(name).join(secret), "A=1").expect("written");
+        }
+        let places = Places {
+            workspace: at("project"),
+            state: at("no/state"),
+            copy: at("copy"),
+            upper: at("upper"),
+            git: at("no"),
+            aside: at("no/aside"),
+            scratch: at("no/scratch"),
+        };
+        let found = |in_project| -> Vec<String> {
+            let found = places.find(&Find { budget_ms: 10_000, in_project, ..Find::default() }).expect("looked");
+            found.secrets.iter().map(|secret| secret.path.to_text()).collect()
+        };
+        assert_eq!((found(true), found(false)), (vec![".env.persons".to_owned()], vec![".env.sessions".to_owned()]));
     }
 
     fn answers(input: Vec<u8>) -> Vec<FromKeeper> {

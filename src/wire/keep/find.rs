@@ -27,6 +27,9 @@ pub struct Find {
     /// Where the project's folder is on the person's machine: settings of git may say it.
     #[serde(default)]
     pub place: BytesPath,
+    /// Looks in the project itself also where a session works on a copy of it.
+    #[serde(default)]
+    pub in_project: bool,
 }
 
 /// What was covered before; paths from the project's folder.

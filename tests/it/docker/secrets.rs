@@ -336,3 +336,39 @@ fn the_keeper_can_change_nothing_and_is_gone_with_its_controller() {
     task.wait();
     env.assert_no_container();
 }
+
+#[test]
+fn a_secret_that_the_person_renames_or_makes_while_changes_are_held_back_is_told_of_at_the_end() {
+    let Some(env) = TestBox::new() else { return };
+    env.write(".env", SECRET);
+    env.write("other.env", SECRET);
+    env.write("saved.env", SECRET);
+    env.write("until.sh", "for n in $(seq 600); do [ -e go ] && break; sleep 0.1; done; cat .env saved.env; echo read");
+    let model = ScriptedModel::new()
+        .calls("bash", json!({"command": "true"}))
+        .calls("bash", json!({"command": "bash until.sh"}))
+        .says("Done.")
+        .start_blocking();
+    let task = start(&mut env.task(&model, &["work", "--changes", "review"]));
+    // With the second one the sandbox is there.
+    for _ in 0..600 {
+        if model.requests().len() >= 2 {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    std::fs::rename(env.path(".env"), env.path("env.txt")).expect("renamed");
+    std::fs::rename(env.path("other.env"), env.path("moved.env")).expect("renamed");
+    env.write("sub/.env.more", "TOKEN=s3cr3t-more");
+    env.write("new", "TOKEN=s3cr3t-anew");
+    std::fs::rename(env.path("new"), env.path("saved.env")).expect("renamed");
+    env.write("go", "");
+    let done = task.wait().expect(0).says(&[
+        "commands of this session could read moved.env, sub/.env.more, which came after the sandbox was made",
+        "commands of this session could read env.txt, which was .env, and hidden, until it was renamed",
+    ]);
+    assert!(!done.text().contains("saved.env, "), "{}", done.text());
+    let last = model.requests().last().expect("a request").to_string();
+    assert!(last.contains("read") && !last.contains("s3cr3t"), "{last}");
+    env.assert_no_container();
+}
