@@ -94,6 +94,14 @@ fn is_gits(path: &[u8], origin: Origin) -> bool {
     folder.split(|byte| *byte == b'/').any(means_git) || means_git(name) && !(origin == Origin::Before && name == b".git")
 }
 
+/// Returns why no link of a session's comes in as a file there, by its letters.
+pub(super) fn why_no_link(path: &[u8], target: &[u8]) -> Option<&'static str> {
+    if target.split(|byte| *byte == b'/').any(means_git) {
+        return Some("a link to what belongs to git");
+    }
+    leads_out(path, target).then_some("a link that leads out of the project")
+}
+
 fn means_git(name: &[u8]) -> bool {
     let name = folded(name);
     name == ".git" || name == "git~1"
@@ -138,6 +146,14 @@ mod tests {
         for (path, target) in [("a", "/etc"), ("a", ".."), ("a", "../b"), ("in/a", "../../b"), ("in/a", "b/../../.."), ("a", "b/..")] {
             assert!(leads_out(path.as_bytes(), target.as_bytes()), "{path} -> {target}");
         }
+    }
+
+    #[test]
+    fn links_to_what_is_gits_come_no_more_than_those_out_of_the_project() {
+        let why = |path: &str, target: &str| why_no_link(path.as_bytes(), target.as_bytes());
+        assert_eq!(why("sub/g", "../.GIT/hooks"), Some("a link to what belongs to git"));
+        assert_eq!(why("up", "../../.ssh"), Some("a link that leads out of the project"));
+        assert_eq!((why("in/a", "../b"), why("a", "github")), (None, None));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What a live session's commits hold, looked through before any of them is taken over.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 
 use super::ordered::Case;
 use super::ordered::bomb;
@@ -35,6 +36,29 @@ fn what_a_live_session_committed_beside_its_files_and_may_run_is_named() {
     assert!(settled.is_settled && settled.held.is_empty(), "{settled:?}");
     assert_eq!(case.subjects(), "plain\na\n");
     assert_eq!(case.settle(None, None).may_run.n, 0, "it is told once");
+}
+
+#[test]
+fn links_that_lead_out_or_to_what_is_gits_are_named_and_others_are_not() {
+    let held = |is_reviewed: bool| -> Vec<String> {
+        let case = Case::of(committed());
+        case.prepare();
+        case.in_session(&["checkout", "-q", "-b", "feat"]);
+        for (target, link) in [("/etc/passwd", "out"), ("../../.ssh", "up"), (".git/hooks", "gh"), ("a", "plain"), ("b", "staged")] {
+            symlink(target, case.sample.path(link)).expect("linked");
+        }
+        case.in_session(&["add", "out", "up", "gh", "plain", "staged"]);
+        case.in_session(&["commit", "-q", "-m", "links"]);
+        case.in_session(&["checkout", "-q", "main"]);
+        symlink("/staged", case.sample.path("later")).expect("linked");
+        case.in_session(&["add", "later"]);
+        fs::remove_file(case.sample.path("later")).expect("removed");
+        let named = if is_reviewed { case.accept(Some(&[])).held } else { case.settle(None, Some(true)).may_run };
+        named.first.iter().map(|file| format!("{}: {}", file.path, file.why)).collect()
+    };
+    let out = "a link that leads out of the project";
+    let expected = ["gh: a link to what belongs to git".to_owned(), format!("later: {out}"), format!("out: {out}"), format!("up: {out}")];
+    assert_eq!((held(false), held(true)), (expected.to_vec(), expected.to_vec()));
 }
 
 #[test]

@@ -79,7 +79,7 @@ impl Case {
     }
 
     /// Takes over what waited in a review.
-    fn accept(&self, unless_it_may_run: Option<&[&str]>) -> SettledGit {
+    pub(super) fn accept(&self, unless_it_may_run: Option<&[&str]>) -> SettledGit {
         let unless_it_may_run = unless_it_may_run.map(|patterns| patterns.iter().map(|&pattern| pattern.to_owned()).collect());
         let (id, below) = ("s-1".to_owned(), Some(BytesPath::from(self.sample.beside("below"))));
         let review = Some(ReviewedGit { unless_it_may_run });

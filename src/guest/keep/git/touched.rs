@@ -2,6 +2,7 @@
 //! branch that is not checked out, or in an older commit.
 
 mod folders;
+mod links;
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
@@ -10,6 +11,9 @@ use std::ops::Range;
 use std::time::Duration;
 use std::time::Instant;
 
+use self::links::ABBREV;
+use self::links::Link;
+use self::links::listed;
 use super::folder::Folder;
 use super::hooks::work_tree_of;
 use super::import::Import;
@@ -34,6 +38,7 @@ use crate::guest::keep::bare::NewParts;
 use crate::guest::keep::bare::Part;
 use crate::guest::keep::bare::is_bare;
 use crate::guest::keep::bare::parts_of;
+use crate::guest::keep::forbidden::why_no_link;
 use crate::guest::root::join;
 use crate::guest::root::split;
 use crate::wire::BytesPath;
@@ -55,6 +60,9 @@ const ALONE: Duration = Duration::from_secs(4);
 
 /// In how many parts those are looked through that were too much together, so that one among very many is found soon.
 const PARTS: usize = 16;
+
+/// What is said of a link whose target cannot be read.
+const UNREAD: &str = "a link, and where it leads cannot be read";
 
 /// What was found.
 #[derive(Debug, Default)]
@@ -84,17 +92,24 @@ pub(super) fn touched(import: &Import<'_>, project: &Folder, patterns: &[String]
             let one = One::open(import, place, (at, index), until, started)?;
             one.changed(|folder| parts_in(project, &join(&tree, folder)))
         });
-        let Changed { paths, made, unseen } = match changed {
+        let Changed { paths, links, made, unseen } = match changed {
             Ok(changed) => changed,
             Err(fault) => {
                 touched.unlooked.insert(at, Unseen::All { fault, is_late: Instant::now() >= until });
                 continue;
             }
         };
+        let mut straying: BTreeMap<BytesPath, &str> = BTreeMap::new();
+        for (path, target) in links {
+            let full = join(&tree, path.as_bytes());
+            let why = target.map_or(Some(UNREAD), |target| why_no_link(&full, &target));
+            straying.extend(why.map(|why| (path, why)));
+        }
         for path in paths {
             let bare = || made.has(path.as_bytes()).then(|| BARE.to_owned());
             let full = BytesPath::from_bytes(join(&tree, path.as_bytes()));
-            if let Some(why) = auto_run.of_path(&full).or_else(bare) {
+            let strays = || straying.get(&path).map(ToString::to_string);
+            if let Some(why) = auto_run.of_path(&full).or_else(bare).or_else(strays) {
                 let is_there = project.kind(full.as_bytes()).is_some();
                 foremost.add(MayRun { path: full, why }, is_there);
             }
@@ -129,6 +144,8 @@ fn parts_in(project: &Folder, folder: &[u8]) -> BTreeSet<Part> {
 #[derive(Default)]
 struct Changed {
     paths: BTreeSet<BytesPath>,
+    /// Which of them are links, with where those lead.
+    links: Vec<(BytesPath, Option<Vec<u8>>)>,
     /// Which of them would make folders repositories.
     made: NewParts,
     /// Branches and the like that could not be looked through.
@@ -139,6 +156,7 @@ struct Changed {
 #[derive(Default)]
 struct Held {
     paths: BTreeSet<BytesPath>,
+    links: BTreeSet<Link>,
     /// The commits among them, and the trees: git names a tree as well as a commit. With which tip it is.
     trees: Vec<(usize, String)>,
 }
@@ -155,11 +173,18 @@ impl One<'_> {
     fn changed(&self, here: impl Fn(&[u8]) -> BTreeSet<Part>) -> Result<Changed, Fault> {
         let left = Left::read(&self.session, &self.private, self.started, self.start_index.as_deref())?;
         let mut changed = Changed::default();
+        let mut links: BTreeSet<Link> = BTreeSet::new();
         if let Some(index) = &left.index {
             let start = self.start_index.as_deref().and_then(|bytes| Index::parse(bytes).ok()).unwrap_or_default();
             let start: BTreeMap<&[u8], &Entry> = start.entries.iter().map(|entry| (entry.name.as_slice(), entry)).collect();
             let is_new = |entry: &&Entry| !start.get(entry.name.as_slice()).is_some_and(|before| before.is_same(entry));
-            changed.paths.extend(index.entries.iter().filter(is_new).map(|entry| BytesPath::from_bytes(entry.name.as_slice())));
+            for entry in index.entries.iter().filter(is_new) {
+                let path = BytesPath::from_bytes(entry.name.as_slice());
+                if entry.mode() & libc::S_IFMT == libc::S_IFLNK {
+                    links.insert((path.clone(), entry.object.iter().map(|byte| format!("{byte:02x}")).collect()));
+                }
+                changed.paths.insert(path);
+            }
         }
         // What is checked out comes before all else.
         let (first, rest) = self.in_order(&left)?;
@@ -184,10 +209,13 @@ impl One<'_> {
             let objects: Vec<&str> = tips[some.clone()].iter().map(|(_, object)| *object).collect();
             let Some(one) = self.held(git, &objects)? else { return Ok(false) };
             held.paths.extend(one.paths);
+            held.links.extend(one.links);
             held.trees.extend(one.trees.into_iter().map(|(at, tree)| (some.start + at, tree)));
             Ok(true)
         });
         changed.paths.extend(held.paths);
+        links.extend(held.links);
+        changed.links = self.targets(&git.bounded(ALONE), &links);
         if let Some((made, more)) = self.made(&git, &changed.paths, &held.trees, here)? {
             changed.made = made;
             refused.extend(more);
@@ -264,7 +292,7 @@ impl One<'_> {
             let Some(new) = self.said(git, &["rev-list", "--ignore-missing", "--stdin"], asked.as_bytes())? else { return Ok(None) };
             // Of a merge only what is in none of those that it joins.
             let words =
-                ["diff-tree", "--stdin", "--root", "-r", "-c", "-z", "--name-only", "--no-commit-id", "--no-renames", "--diff-filter=d"];
+                ["diff-tree", "--stdin", "--root", "-r", "-c", "-z", "--raw", ABBREV, "--no-commit-id", "--no-renames", "--diff-filter=d"];
             let Some(paths) = self.said(git, &words, &new)? else { return Ok(None) };
             said.extend(paths);
         }
@@ -272,15 +300,17 @@ impl One<'_> {
         for (_, tree) in &trees {
             let paths = match self.start_commit() {
                 Some(start) => {
-                    let words = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=d", &start, tree];
+                    let words = ["diff-tree", "-r", "-z", "--raw", ABBREV, "--no-renames", "--diff-filter=d", &start, tree];
                     self.said(git, &words, b"")?
                 }
-                None => self.said(git, &["ls-tree", "-r", "-z", "--name-only", "--full-tree", tree], b"")?,
+                None => self.said(git, &["ls-tree", "-r", "-z", ABBREV, "--full-tree", tree], b"")?,
             };
             let Some(paths) = paths else { return Ok(None) };
             said.extend(paths);
         }
-        held.paths.extend(said.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(BytesPath::from_bytes));
+        let (paths, links) = listed(&said);
+        held.paths.extend(paths);
+        held.links.extend(links);
         held.trees.extend(commits.into_iter().chain(trees).map(|(at, tree)| (at, tree.to_owned())));
         Ok(Some(held))
     }
