@@ -4,6 +4,8 @@
 //! proof, and only this room can make one. Asking a person is the pipeline's job. Start with [`Action`], then [`Policy::judge`].
 
 mod action;
+#[cfg(test)]
+mod answers;
 mod approved;
 mod autonomy;
 mod command;

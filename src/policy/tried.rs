@@ -5,9 +5,9 @@ use super::Mode;
 use super::Options;
 use super::Policy;
 use super::Verdict;
+use super::verdicts::shell;
 use crate::event::Decision;
 use crate::wire::ApplyPatch;
-use crate::wire::Bash;
 use crate::wire::Call;
 use crate::wire::FilePatch;
 use crate::wire::PatchAction;
@@ -23,12 +23,6 @@ fn update(to: Option<&str>) -> PatchAction {
 
 fn add() -> PatchAction {
     PatchAction::Add { content: "x".to_owned() }
-}
-
-fn bash(command: &str) -> Action {
-    let (timeout_ms, grace_ms, stream_bytes, tail_bytes) = (1, 1, 1, 1);
-    let command = command.to_owned();
-    Action::Box(Call::Bash(Bash { command, working_directory: None, timeout_ms, grace_ms, stream_bytes, tail_bytes, background: false }))
 }
 
 /// Checks what is decided in the modes ask, auto and deny.
@@ -107,14 +101,14 @@ fn a_link_leads_a_patch_that_is_only_tried_nowhere_that_a_rule_denies() {
 fn a_command_that_only_says_what_it_would_do_is_judged_as_one_that_runs() {
     let none = Options::default();
     for command in ["git push --dry-run", "git clean -n", "npm publish --dry-run", "git apply --check a.patch", "make -n"] {
-        check(&none, &bash(command), WRITES);
+        check(&none, &shell(command), WRITES);
         let program = command.split(' ').next().unwrap_or_default();
         let deny = Options { deny: vec![format!("bash({program} *)")], ..Options::default() };
-        check(&deny, &bash(command), DENIED);
+        check(&deny, &shell(command), DENIED);
         let gate = Options { gate: vec![format!("bash({program} *)")], ..Options::default() };
-        check(&gate, &bash(command), ASKED_IN_ASK);
+        check(&gate, &shell(command), ASKED_IN_ASK);
     }
     for command in ["git push", "git clean", "npm publish"] {
-        check(&none, &bash(command), ASKED_IN_ASK);
+        check(&none, &shell(command), ASKED_IN_ASK);
     }
 }

@@ -1,7 +1,6 @@
-//! What policy says: the table of modes, the order of rules, and answers that last.
+//! What policy says: the table of modes, and the order of rules.
 
 use super::Action;
-use super::Autonomy;
 use super::Exact;
 use super::Example;
 use super::HostCall;
@@ -13,34 +12,29 @@ use super::RuleDecision;
 use super::Verdict;
 use crate::event::Answer;
 use crate::event::Decision;
-use crate::event::Lasting;
-use crate::wire::ApplyPatch;
 use crate::wire::Bash;
 use crate::wire::Call;
 use crate::wire::CopyFile;
-use crate::wire::FilePatch;
 use crate::wire::Hook;
 use crate::wire::ListDirectory;
 use crate::wire::MoveFile;
-use crate::wire::PatchAction;
-use crate::wire::Shell;
 use crate::wire::WriteFile;
 
-fn write(path: &str) -> Action {
+pub(super) fn write(path: &str) -> Action {
     Action::Box(Call::WriteFile(WriteFile { path: path.into(), content: String::new(), append: false, protected: false, known: None }))
 }
 
-fn moved(source: &str, destination: &str) -> Action {
+pub(super) fn moved(source: &str, destination: &str) -> Action {
     let (source, destination) = (source.into(), destination.into());
     Action::Box(Call::MoveFile(MoveFile { source, destination, overwrite: false, protected: false, known: None }))
 }
 
-fn copied(source: &str, destination: &str) -> Action {
+pub(super) fn copied(source: &str, destination: &str) -> Action {
     let (source, destination) = (source.into(), destination.into());
     Action::Box(Call::CopyFile(CopyFile { source, destination, recursive: false, overwrite: false, protected: false, known: None }))
 }
 
-fn list() -> Action {
+pub(super) fn list() -> Action {
     Action::Box(Call::ListDirectory(ListDirectory {
         path: ".".into(),
         recursive: false,
@@ -57,7 +51,7 @@ fn bash() -> Action {
 }
 
 #[track_caller]
-fn check(mode: Mode, options: &Options, action: Action, expected: Decision) {
+pub(super) fn check(mode: Mode, options: &Options, action: Action, expected: Decision) {
     let policy = Policy::new(mode, options).expect("good rules");
     let found = match policy.judge(action) {
         Verdict::Allow { .. } => Decision::Allow,
@@ -121,20 +115,9 @@ fn a_denial_wins_and_a_rule_opens_what_the_mode_would_ask() {
     check(Mode::Auto, &named, write("sub/.env"), Decision::Deny);
 }
 
-fn shell(command: &str) -> Action {
+pub(super) fn shell(command: &str) -> Action {
     let Action::Box(Call::Bash(bash)) = bash() else { unreachable!("it is one") };
     Action::Box(Call::Bash(Bash { command: command.to_owned(), ..bash }))
-}
-
-#[test]
-fn a_question_that_holds_once_says_in_which_folder_the_command_runs() {
-    let mut policy = Policy::new(Mode::Ask, &Options::default()).expect("no rules");
-    let told = |policy: &Policy, command: &str| asked(policy, shell(command)).told(true);
-    let because = "what the command does cannot be read for certain (some words are only known when it runs)";
-    assert_eq!(told(&policy, "touch $x"), Lasting::Once { because: because.to_owned() });
-    policy.move_to(&"/workspace/src".into());
-    assert_eq!(told(&policy, "touch $x"), Lasting::Once { because: format!("it runs in src; {because}") });
-    assert_eq!(told(&policy, "touch x"), Lasting::Exactly { what: "bash `touch x` in src".to_owned(), always: true });
 }
 
 #[test]
@@ -190,27 +173,6 @@ fn a_rule_that_asks_wins_over_one_that_allows_and_counts_in_mode_ask() {
 }
 
 #[test]
-fn a_blocked_command_is_asked_about_each_time() {
-    let mut policy = Policy::new(Mode::Ask, &Options::default()).expect("no rules");
-    for command in ["rm -rf /", "git push --force", "npm publish"] {
-        let question = asked(&policy, shell(command));
-        assert!(question.lasting().is_err_and(|because| because.ends_with("is asked about each time")), "{command}");
-        policy.remember(&question, Answer::AllowSession);
-        policy.recall(Exact::of(&shell(command), ""));
-        assert!(matches!(policy.judge(shell(command)), Verdict::Ask(_)), "{command}");
-    }
-    let to_the_letter = Options { allow: vec!["bash(rm -rf /)".into()], ..Options::default() };
-    check(Mode::Auto, &to_the_letter, shell("rm -rf /"), Decision::Allow);
-    let Verdict::Deny { reason, .. } = Policy::new(Mode::Auto, &Options::default()).expect("no rules").judge(shell("rm -rf /")) else {
-        panic!("must deny")
-    };
-    assert_eq!(
-        reason,
-        "mode auto does not allow to run a blocked command (it removes the root folder); do it another way, within the project"
-    );
-}
-
-#[test]
 fn a_command_that_no_question_shows_whole_is_refused_where_a_person_would_be_asked() {
     let long = |letter: &str, n: usize| format!("make {}", letter.repeat(n));
     let policy = Policy::new(Mode::Ask, &Options::default()).expect("no rules");
@@ -263,176 +225,15 @@ fn examples_of_a_rule_are_tried_when_it_is_read() {
 }
 
 #[track_caller]
-fn asked(policy: &Policy, action: Action) -> Question {
+pub(super) fn asked(policy: &Policy, action: Action) -> Question {
     match policy.judge(action) {
         Verdict::Ask(question) => question,
         verdict => panic!("it is not asked: {verdict:?}"),
     }
 }
 
-fn is_allowed(policy: &Policy, action: Action) -> bool {
+pub(super) fn is_allowed(policy: &Policy, action: Action) -> bool {
     matches!(policy.judge(action), Verdict::Allow { .. })
-}
-
-#[test]
-fn an_answer_that_lasts_speaks_of_exactly_what_was_asked() {
-    for answer in [Answer::AllowSession, Answer::AllowAlways] {
-        let mut policy = Policy::new(Mode::Ask, &Options::default()).expect("no rules");
-        for action in [shell("cargo test -p 'a*b'"), write("src/a*.rs"), moved("a", "b")] {
-            let question = asked(&policy, action.clone());
-            policy.remember(&question, answer);
-            assert!(is_allowed(&policy, action));
-            assert!(question.answered(answer).is_some());
-        }
-        let others = [
-            shell("cargo test -p axb"),
-            shell("cargo test -p 'a*b' -q"),
-            shell("cargo test -p 'a*b'; touch x"),
-            shell("cargo"),
-            write("src/ab.rs"),
-            write("src/a*.rs.bak"),
-            write("x/../src/a*.rs"),
-            moved("a", "c"),
-            moved("b", "a"),
-            copied("a", "b"),
-        ];
-        for other in others {
-            assert!(matches!(policy.judge(other.clone()), Verdict::Ask(_)), "{other:?}");
-        }
-        policy.move_to(&"sub".into());
-        assert!(!is_allowed(&policy, shell("cargo test -p 'a*b'")), "in another folder");
-        assert!(is_allowed(&policy, write("src/a*.rs")), "files are named from the project's");
-        policy.move_to(&"/workspace".into());
-        assert!(is_allowed(&policy, shell("cargo test -p 'a*b'")));
-    }
-}
-
-#[test]
-fn an_architect_is_asked_about_each_change_and_each_command_each_time() {
-    let rules = Options {
-        autonomy: Some(Autonomy::Architect),
-        allow: vec!["bash".into(), "write_file".into(), "update_config".into()],
-        ..Options::default()
-    };
-    let mut policy = Policy::new(Mode::Ask, &rules).expect("good rules");
-    let update = serde_json::json!({"section": "A", "content": "b"});
-    let update = Action::Box(Call::UpdateConfig(serde_json::from_value(update).expect("a call")));
-    for action in [shell("ls"), shell("cargo test"), write("a"), moved("a", "b"), update.clone()] {
-        let question = asked(&policy, action.clone());
-        assert!(question.lasting().is_err_and(|because| because.contains("`architect`")));
-        policy.remember(&question, Answer::AllowSession);
-        policy.recall(Exact::of(&action, ""));
-        asked(&policy, action);
-    }
-    assert!(is_allowed(&policy, list()) && policy.is_architect());
-    let asks = Policy::new(Mode::Ask, &Options { autonomy: Some(Autonomy::Ask), ..Options::default() }).expect("no rules");
-    assert!(is_allowed(&asks, update), "whoever else is asked gets to see it afterwards");
-    check(Mode::Auto, &rules, write("a"), Decision::Allow);
-    assert!(!Policy::new(Mode::Auto, &rules).expect("good rules").is_architect(), "a mode that is named wins");
-}
-
-#[test]
-fn what_cannot_be_read_for_certain_is_allowed_once_only() {
-    let mut policy = Policy::new(Mode::Ask, &Options::default()).expect("no rules");
-    for command in ["$X", "rm *.o", "make $(cat x)", "eval \"$x\"", "cargo test $1", "A=$B make", "make > $X", "sh $x; . y", "("] {
-        let question = asked(&policy, shell(command));
-        assert!(question.lasting().is_err(), "{command}");
-        policy.remember(&question, Answer::AllowAlways);
-        policy.recall(Exact::of(&shell(command), ""));
-        assert!(matches!(policy.judge(shell(command)), Verdict::Ask(_)), "{command}");
-        assert!(question.answered(Answer::AllowAlways).is_some(), "this once");
-    }
-    assert!(asked(&policy, write("x/../a")).lasting().is_err(), "nor a path with ..");
-    let long = format!("make {}", "x".repeat(5000));
-    assert!(asked(&policy, shell(&long)).lasting().is_err_and(|because| because.contains("too long")));
-}
-
-#[test]
-fn without_bash_what_it_reads_alone_is_asked_about_each_time_and_says_what_to_do() {
-    let mut policy = Policy::new(Mode::Ask, &Options::default()).expect("no rules");
-    let question = asked(&policy, shell("[[ a ]] && make"));
-    assert!(question.lasting().is_err_and(|because| because.contains("no bash runs it")), "nobody said that there is one");
-    assert!(question.remedy().is_some_and(|remedy| remedy.contains("`[[`") && remedy.contains("plain sh")));
-    assert_eq!(asked(&policy, shell("make")).remedy(), None);
-    policy.read_by(Shell::Bash);
-    assert!(asked(&policy, shell("[[ a ]] && make")).lasting().is_ok() && is_allowed(&policy, shell("[[ a ]]")));
-    policy.read_by(Shell::Plain);
-    assert!(!is_allowed(&policy, shell("[[ a ]]")));
-}
-
-#[test]
-fn a_space_that_is_none_to_a_shell_makes_another_command() {
-    let rules = Options { allow: vec!["bash(./y.sh)".into()], ..Options::default() };
-    let mut policy = Policy::new(Mode::Ask, &rules).expect("good rules");
-    policy.recall(Exact::of(&shell("./x.sh"), ""));
-    for command in ["./x.sh", " ./x.sh\t\n", "./y.sh", "./y.sh "] {
-        assert!(is_allowed(&policy, shell(command)), "{command:?}");
-    }
-    for space in ['\u{2003}', '\u{a0}', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{3000}'] {
-        for command in [format!("./x.sh{space}"), format!("{space}./x.sh"), format!("./y.sh{space}"), format!("{space}./y.sh")] {
-            assert!(!is_allowed(&policy, shell(&command)), "{command:?}");
-        }
-    }
-    assert_ne!(Exact::of(&shell("./x.sh\\ "), ""), Exact::of(&shell("./x.sh\\"), ""));
-}
-
-#[test]
-fn an_answer_to_a_patch_is_about_what_it_does_to_which_file() {
-    let update = |to: Option<&str>| PatchAction::Update { hunks: Vec::new(), to: to.map(Into::into) };
-    let add = || PatchAction::Add { content: "x".to_owned() };
-    let delete = || PatchAction::Delete { hunks: Vec::new() };
-    let patch = |files: Vec<(&str, PatchAction)>, dry_run: bool| {
-        let files = files.into_iter().map(|(path, action)| FilePatch { path: path.into(), action, notes: Vec::new() }).collect();
-        Action::Box(Call::ApplyPatch(ApplyPatch { files, dry_run, protected: false, known: None }))
-    };
-    let all = [
-        patch(vec![("a", update(None)), ("b", add())], false),
-        patch(vec![("a", update(Some("b")))], false),
-        patch(vec![("a", add()), ("b", update(None))], false),
-        patch(vec![("a", update(None)), ("b", update(None))], false),
-        patch(vec![("a", add()), ("b", delete())], false),
-        patch(vec![("a", delete()), ("b", add())], false),
-        patch(vec![("a", delete()), ("b", delete())], false),
-    ];
-    for answered in &all {
-        let mut policy = Policy::new(Mode::Ask, &Options::default()).expect("no rules");
-        policy.remember(&asked(&policy, answered.clone()), Answer::AllowSession);
-        for action in &all {
-            assert_eq!(is_allowed(&policy, action.clone()), action == answered, "{answered:?} {action:?}");
-        }
-    }
-    // One that only looks whether it fits writes nothing; what holds a secret it does not look at.
-    let policy = Policy::new(Mode::Ask, &Options::default()).expect("no rules");
-    assert!(is_allowed(&policy, patch(vec![("a", update(None)), ("b", add())], true)));
-    assert!(!is_allowed(&policy, patch(vec![("a", update(None)), (".env", update(None))], true)));
-}
-
-#[test]
-fn a_no_for_the_session_is_not_asked_again_and_wins_over_what_is_allowed() {
-    let rules = Options { allow: vec!["bash(make *)".into()], ask: vec!["bash(make *)".into()], ..Options::default() };
-    let mut policy = Policy::new(Mode::Ask, &rules).expect("good rules");
-    for command in ["make install", "make $X"] {
-        let question = asked(&policy, shell(command));
-        policy.remember(&question, Answer::DenySession);
-        assert!(question.answered(Answer::DenySession).is_none());
-        assert!(matches!(policy.judge(shell(command)), Verdict::Deny { .. }));
-    }
-    assert!(matches!(policy.judge(shell("make all")), Verdict::Ask(_)));
-}
-
-#[test]
-fn a_yes_for_good_opens_no_other_mode_and_nothing_that_is_denied() {
-    let answers = [Exact::of(&shell("cat .env"), ""), Exact::of(&write("a"), ""), Exact::of(&shell("make"), "")];
-    let rules = Options { deny: vec!["write_file(a)".into()], ..Options::default() };
-    for (mode, allowed) in [(Mode::Ask, [true, false, true]), (Mode::Auto, [false, false, true]), (Mode::Deny, [false; 3])] {
-        let mut policy = Policy::new(mode, &rules).expect("good rules");
-        policy.recall(answers.iter().flatten().cloned());
-        assert_eq!([shell("cat .env"), write("a"), shell("make")].map(|action| is_allowed(&policy, action)), allowed, "{mode:?}");
-    }
-    let mut policy = Policy::new(Mode::Ask, &Options::default()).expect("no rules");
-    policy.recall(answers.into_iter().flatten());
-    let make = Exact::of(&shell("make"), "").expect("exact");
-    assert!(policy.forget(&make) && !policy.forget(&make) && !is_allowed(&policy, shell("make")));
 }
 
 #[test]
@@ -473,18 +274,6 @@ fn what_is_read_where_secrets_lie_is_asked_about() {
     for (here, allowed) in [("/workspace/.aws", false), ("/root/.ssh", false), ("/workspace/src", true), ("/workspace/.git", true)] {
         policy.move_to(&here.into());
         assert_eq!(is_allowed(&policy, shell("cat config")), allowed, "{here}");
-    }
-}
-
-#[test]
-fn an_answer_in_a_folder_of_the_project_says_nothing_of_one_outside() {
-    let mut policy = Policy::new(Mode::Ask, &Options::default()).expect("no rules");
-    for (here, other) in [("/workspace/usr", "/usr"), ("/workspace", "/")] {
-        policy.move_to(&here.into());
-        policy.remember(&asked(&policy, shell("make")), Answer::AllowSession);
-        assert!(is_allowed(&policy, shell("make")));
-        policy.move_to(&other.into());
-        assert!(!is_allowed(&policy, shell("make")), "{other}");
     }
 }
 
