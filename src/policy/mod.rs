@@ -26,6 +26,8 @@ mod rule;
 mod rule_cases;
 #[cfg(test)]
 mod rule_denials;
+#[cfg(test)]
+mod rule_written;
 mod tool;
 #[cfg(test)]
 mod tried;
