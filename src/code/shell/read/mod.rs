@@ -1,3 +1,8 @@
+//! Reading a text: each command in it, what that starts, and what it is given.
+
+mod called;
+mod doubtful;
+
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -11,9 +16,6 @@ use super::Value;
 use super::Word;
 use super::WordKind;
 use super::files::Files;
-use super::files::How;
-use super::files::Ran;
-use super::numbers;
 use super::numbers::Computed;
 use super::parse;
 use super::pieces;
@@ -45,7 +47,6 @@ const ANY_WORDS: usize = usize::MAX;
 const CALLED_MAX: usize = 8 << 10;
 /// Why a file of its own is in doubt.
 const TOO_MUCH: &str = "too much is run that the text writes itself";
-const UNREAD: &str = "what the text writes into it cannot be read, and it is run";
 /// What a doubt shows of the text.
 pub(super) const SHOWN: usize = 60;
 
@@ -103,12 +104,6 @@ struct Reader {
     /// What is read is made of the pieces of another text.
     is_in_pieces: bool,
     /// How many words the text that is read was given; that of a call of a tool, none.
-    given_words: usize,
-}
-
-/// What a call hides as long as it is read.
-struct Hidden {
-    values: Vec<(String, Option<String>)>,
     given_words: usize,
 }
 
@@ -229,83 +224,6 @@ impl Reader {
         }
     }
 
-    /// Reads what a function does where it is called, with the words that it is given.
-    fn call(&mut self, command: &Command, depth: usize) {
-        let Some(name) = command.program().and_then(Word::known) else { return };
-        // Without a variable in it, it does what it does where it stands.
-        let Some(text) = self.bodies.get(name).filter(|body| body.contains('$')).cloned() else { return };
-        if depth >= DEPTH_MAX || !self.may_call(name, &text) {
-            return;
-        }
-        let kept = self.begin_call(name, &command.words, n_given(&command.words));
-        let start = self.script.commands.len();
-        self.text(&text, depth + 1, command.shell);
-        self.script.commands[start..].iter_mut().for_each(|command| command.is_certain = false);
-        self.end_call(kept);
-    }
-
-    /// Reads what stands in a file that the text wrote, where a shell runs it.
-    fn run(&mut self, ran: Ran, around: usize, depth: usize) {
-        let Ran { file, held, words, how } = ran;
-        for text in held.texts().filter(|text| how != How::ByItsName || runs::is_for_shell(text)) {
-            // One that runs itself does nothing new.
-            if self.calling.contains(&file) {
-                return;
-            }
-            if depth >= DEPTH_MAX || !self.may_call(&file, text) {
-                return self.doubt(&file, TOO_MUCH);
-            }
-            // Without words of its own, what is read in is given those of the shell.
-            let is_same = how == How::Sourced && words.len() < 2;
-            let kept = self.begin_call(&file, &words, if is_same { self.given_words } else { n_given(&words) });
-            let shell = if how == How::Sourced { around } else { self.shell_within(around) };
-            self.text_within(text, depth + 1, shell, how != How::Sourced);
-            self.end_call(kept);
-        }
-        if held.may_be_more() {
-            self.doubt(&file, UNREAD);
-        }
-    }
-
-    /// Returns what a command is given of the files that the text wrote, and takes for a program or for rules.
-    fn given(&mut self, command: &Command, ran: Option<&Ran>) -> Vec<String> {
-        let mut programs = self.files.programs(command, self.piping.as_ref());
-        // The first line names a program, and the rest may be in the language of that.
-        programs.extend(ran.filter(|ran| ran.how == How::ByItsName).map(|ran| (ran.file.clone(), ran.held.first_lines())));
-        let mut given = Vec::new();
-        for (file, held) in programs {
-            if held.may_be_more() {
-                self.doubt(&file, UNREAD);
-            }
-            for text in held.texts() {
-                if self.calls == 0 {
-                    self.doubt(&file, TOO_MUCH);
-                    return given;
-                }
-                self.calls -= 1;
-                given.push(text.to_owned());
-            }
-        }
-        given
-    }
-
-    fn may_call(&self, name: &str, text: &str) -> bool {
-        // One that calls itself does nothing new.
-        self.calls > 0 && text.len() <= self.left.min(CALLED_MAX) && !self.calling.iter().any(|calling| calling == name)
-    }
-
-    fn begin_call(&mut self, name: &str, words: &[Word], given_words: usize) -> Hidden {
-        self.calls -= 1;
-        self.calling.push(name.to_owned());
-        Hidden { values: self.values.call(words), given_words: std::mem::replace(&mut self.given_words, given_words) }
-    }
-
-    fn end_call(&mut self, hidden: Hidden) {
-        self.values.come_back(hidden.values);
-        self.given_words = hidden.given_words;
-        self.calling.pop();
-    }
-
     /// Reads a text whose end nothing in it outlasts; one that a shell of its own reads says for certain what that is set to.
     fn text_within(&mut self, text: &str, depth: usize, shell: usize, is_own: bool) {
         let start = self.script.commands.len();
@@ -402,70 +320,11 @@ impl Reader {
             self.doubt(&shown, "too many programs start one another");
         }
     }
-
-    /// Doubts what is computed from variables that may hold more than a number, and takes those that hold one for one word.
-    fn numbers(&mut self) {
-        let (computed, unread): (Vec<_>, Vec<_>) =
-            self.script.commands.iter().flat_map(computed_by_words).partition(|(_, variables)| variables.is_some());
-        for (what, _) in unread {
-            self.doubt(&what, numbers::COMPUTES);
-        }
-        let computed = computed.into_iter().map(|(what, variables)| Computed { what, variables: variables.unwrap_or_default() });
-        self.computed.extend(computed);
-        let sets = self.script.commands.iter().any(|command| !command.assignments.is_empty()) || !self.script.values.is_empty();
-        if self.computed.is_empty() && !sets {
-            return;
-        }
-        let numbers = numbers::of(&self.script);
-        for Computed { what, variables } in std::mem::take(&mut self.computed) {
-            if variables.iter().any(|variable| !numbers.is_one(variable)) {
-                self.doubt(&what, numbers::COMPUTES);
-            }
-        }
-        for word in self.script.commands.iter_mut().flat_map(|command| &mut command.words) {
-            word.quoted |= numbers.is_word(word);
-        }
-    }
-
-    /// Doubts the programs whose names are not known, and those that come as a surprise.
-    fn names(&mut self) {
-        let mut found = Vec::new();
-        for command in &self.script.commands {
-            let Some(program) = command.program() else { continue };
-            match program.known() {
-                None => push(&mut found, &program.text, "which program that is shows only when it runs"),
-                Some("") => push(&mut found, "''", "a program without a name"),
-                Some(name) if RESERVED.contains(&name) => {
-                    push(&mut found, name, "a word of the shell's grammar out of place");
-                }
-                Some(_) => {}
-            }
-        }
-        self.script.doubts.append(&mut found);
-    }
 }
 
 /// Returns what the rules of `make` that a command is given have a shell run.
 fn rules_of(command: &Command) -> Vec<String> {
     command.runs.iter().filter(|_| runs::is_make(command)).flat_map(|rules| starters::recipes(rules)).collect()
-}
-
-/// Returns what `let`, or a variable that is declared to hold a number, makes the shell compute: the text, and the variables in it where it
-/// certainly does no more.
-fn computed_by_words(command: &Command) -> Vec<(String, Option<Vec<String>>)> {
-    let arguments = command.arguments();
-    let text = |word: &Word| word.text.clone();
-    match command.name() {
-        Some("let") => arguments.iter().map(|word| (text(word), walk::variables(&word.text))).collect(),
-        Some("declare" | "typeset" | "local" | "readonly" | "export")
-            if arguments.iter().any(|word| word.text.starts_with('-') && word.text.contains('i')) =>
-        {
-            let named = arguments.iter().filter(|word| !word.text.starts_with(['-', '+'])).map(|word| word.text.as_str());
-            let names = command.assignments.iter().map(|set| set.name.as_str()).chain(named);
-            names.map(|name| (name.to_owned(), walk::variables(name))).collect()
-        }
-        _ => Vec::new(),
-    }
 }
 
 /// Words that begin or end a construct: as a program's name they mean that grammar and shell disagree.

@@ -1,0 +1,100 @@
+//! What is read once more where it is run: a function that is called, and a file that the text wrote itself.
+
+use super::CALLED_MAX;
+use super::DEPTH_MAX;
+use super::Reader;
+use super::TOO_MUCH;
+use super::n_given;
+use crate::code::shell::Command;
+use crate::code::shell::Word;
+use crate::code::shell::files::How;
+use crate::code::shell::files::Ran;
+use crate::code::shell::runs;
+
+/// Why a file of its own is in doubt.
+const UNREAD: &str = "what the text writes into it cannot be read, and it is run";
+
+/// What a call hides as long as it is read.
+struct Hidden {
+    values: Vec<(String, Option<String>)>,
+    given_words: usize,
+}
+
+impl Reader {
+    /// Reads what a function does where it is called, with the words that it is given.
+    pub(super) fn call(&mut self, command: &Command, depth: usize) {
+        let Some(name) = command.program().and_then(Word::known) else { return };
+        // Without a variable in it, it does what it does where it stands.
+        let Some(text) = self.bodies.get(name).filter(|body| body.contains('$')).cloned() else { return };
+        if depth >= DEPTH_MAX || !self.may_call(name, &text) {
+            return;
+        }
+        let kept = self.begin_call(name, &command.words, n_given(&command.words));
+        let start = self.script.commands.len();
+        self.text(&text, depth + 1, command.shell);
+        self.script.commands[start..].iter_mut().for_each(|command| command.is_certain = false);
+        self.end_call(kept);
+    }
+
+    /// Reads what stands in a file that the text wrote, where a shell runs it.
+    pub(super) fn run(&mut self, ran: Ran, around: usize, depth: usize) {
+        let Ran { file, held, words, how } = ran;
+        for text in held.texts().filter(|text| how != How::ByItsName || runs::is_for_shell(text)) {
+            // One that runs itself does nothing new.
+            if self.calling.contains(&file) {
+                return;
+            }
+            if depth >= DEPTH_MAX || !self.may_call(&file, text) {
+                return self.doubt(&file, TOO_MUCH);
+            }
+            // Without words of its own, what is read in is given those of the shell.
+            let is_same = how == How::Sourced && words.len() < 2;
+            let kept = self.begin_call(&file, &words, if is_same { self.given_words } else { n_given(&words) });
+            let shell = if how == How::Sourced { around } else { self.shell_within(around) };
+            self.text_within(text, depth + 1, shell, how != How::Sourced);
+            self.end_call(kept);
+        }
+        if held.may_be_more() {
+            self.doubt(&file, UNREAD);
+        }
+    }
+
+    /// Returns what a command is given of the files that the text wrote, and takes for a program or for rules.
+    pub(super) fn given(&mut self, command: &Command, ran: Option<&Ran>) -> Vec<String> {
+        let mut programs = self.files.programs(command, self.piping.as_ref());
+        // The first line names a program, and the rest may be in the language of that.
+        programs.extend(ran.filter(|ran| ran.how == How::ByItsName).map(|ran| (ran.file.clone(), ran.held.first_lines())));
+        let mut given = Vec::new();
+        for (file, held) in programs {
+            if held.may_be_more() {
+                self.doubt(&file, UNREAD);
+            }
+            for text in held.texts() {
+                if self.calls == 0 {
+                    self.doubt(&file, TOO_MUCH);
+                    return given;
+                }
+                self.calls -= 1;
+                given.push(text.to_owned());
+            }
+        }
+        given
+    }
+
+    fn may_call(&self, name: &str, text: &str) -> bool {
+        // One that calls itself does nothing new.
+        self.calls > 0 && text.len() <= self.left.min(CALLED_MAX) && !self.calling.iter().any(|calling| calling == name)
+    }
+
+    fn begin_call(&mut self, name: &str, words: &[Word], given_words: usize) -> Hidden {
+        self.calls -= 1;
+        self.calling.push(name.to_owned());
+        Hidden { values: self.values.call(words), given_words: std::mem::replace(&mut self.given_words, given_words) }
+    }
+
+    fn end_call(&mut self, hidden: Hidden) {
+        self.values.come_back(hidden.values);
+        self.given_words = hidden.given_words;
+        self.calling.pop();
+    }
+}
