@@ -28,6 +28,11 @@ pub(super) fn replaced(values: &HashMap<String, String>, followed: &Followed, te
     made.as_deref().and_then(without_silent).or(made).or_else(|| without_silent(text))
 }
 
+/// Returns a text with this value in the place of a variable, and what is cut off it; `None` where the text does not name it.
+pub fn with_value(name: &str, value: &str, text: &str) -> Option<String> {
+    put_in(&HashMap::from([(name.to_owned(), value.to_owned())]), &Followed::default(), text, 0)
+}
+
 /// Returns what is written of a program's name around what expands in it: `gi$(:)t`, `$BIN/rm`.
 pub(super) fn bare(text: &str) -> Option<String> {
     let bare = without(text, |_| true)?;

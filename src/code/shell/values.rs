@@ -29,6 +29,9 @@ pub const HERE: [&str; 12] = [
 ];
 /// How the project's own folder is asked for.
 pub const TOP: [&str; 2] = ["$(git rev-parse --show-toplevel)", "`git rev-parse --show-toplevel`"];
+/// How the folder is asked for that lies above.
+pub const ABOVE: [&str; 6] =
+    ["$(dirname $PWD)", "$(dirname \"$PWD\")", "$(dirname $(pwd))", "$(dirname \"$(pwd)\")", "`dirname $PWD`", "`dirname \"$PWD\"`"];
 /// Longest value that is put in.
 const VALUE_MAX: usize = 1024;
 /// Most lines of one text that are put into a variable, one after the other.
@@ -68,10 +71,10 @@ impl Values {
                 None if is_folder(&value.text) => Some(value.text.clone()),
                 None => self.replaced(&value.text).or_else(|| joined(&said::listed(value)?)).or_else(|| missing(&value.text, given_words)),
             });
-            let is_settled = |value: &String| {
+            let stays = |value: &String| {
                 value.len() <= VALUE_MAX && (!value.contains('$') || is_folder(value) || missing(value, given_words).is_some())
             };
-            match value.filter(is_settled) {
+            match value.filter(stays) {
                 Some(value) => self.0.insert(assignment.name.clone(), value),
                 None => self.0.remove(&assignment.name),
             };
@@ -130,7 +133,7 @@ impl Values {
     /// `set -- A B` makes them `$1` and `$2`.
     fn note_set(&mut self, arguments: &[Word]) {
         let Some(from) = set_from(arguments) else { return };
-        let words: Vec<&Word> = arguments[from..].iter().take_while(|word| word.kind != WordKind::Unknown).collect();
+        let words: Vec<&Word> = arguments[from..].iter().take_while(|word| is_settled(word)).collect();
         for (at, word) in words.iter().enumerate() {
             self.0.insert((at + 1).to_string(), word.text.clone());
         }
@@ -185,7 +188,7 @@ impl Values {
 
     /// Puts a list of words in the place of those that a text is given: `$0`, `$1` and so on. Returns what was there.
     pub(super) fn call(&mut self, words: &[Word]) -> Vec<(String, Option<String>)> {
-        let known = |word: &&Word| word.kind != WordKind::Unknown;
+        let known = |word: &&Word| is_settled(word);
         let numbered = (0..GIVEN_MAX).map(|at| (at.to_string(), words.get(at).filter(known).map(|word| word.text.clone())));
         let all = joined(&words.iter().skip(1).filter(known).cloned().collect::<Vec<_>>());
         let all = all.filter(|all| !all.is_empty());
@@ -195,8 +198,10 @@ impl Values {
 
     /// Sets what stands in front of a command that reads a text: `A=B bash -c …`. Returns what was there.
     pub(super) fn set_for(&mut self, command: &Command) -> Vec<(String, Option<String>)> {
-        let known =
-            |value: &Option<Word>| value.as_ref().and_then(Word::known).filter(|text| text.len() <= VALUE_MAX).map(ToOwned::to_owned);
+        let known = |value: &Option<Word>| {
+            let value = value.as_ref().filter(|word| is_settled(word) && word.text.len() <= VALUE_MAX);
+            value.map(|word| word.text.clone())
+        };
         command.assignments.iter().map(|set| (set.name.clone(), self.put(set.name.clone(), known(&set.value)))).collect()
     }
 
@@ -239,17 +244,23 @@ impl Value {
     pub fn put_in(&self, command: &Command) -> Option<Command> {
         let listed = said::listed(&self.word);
         let words = listed.as_deref().unwrap_or(std::slice::from_ref(&self.word));
-        let is_known = words.iter().all(|word| word.kind != WordKind::Unknown);
-        let text = joined(words).filter(|_| is_known)?;
+        let text = joined(words).filter(|_| words.iter().all(is_settled))?;
         Values(HashMap::from([(self.variable.clone(), text)]), Followed::default()).put_in(command, &mut VALUE_MAX.saturating_mul(16))
     }
 }
 
+/// Returns whether a word's text is what it stands for, or the folder of a command, which its place says.
+fn is_settled(word: &Word) -> bool {
+    word.kind != WordKind::Unknown || is_folder(&word.text)
+}
+
 /// Returns whether a text is how the folder of a command, or the project's, is asked for, or a path from there.
 fn is_folder(text: &str) -> bool {
-    let is_behind =
-        |folder: &&&str| text.strip_prefix(**folder).is_some_and(|rest| rest.is_empty() || (rest.starts_with('/') && !rest.contains('$')));
-    HERE.iter().chain(&TOP).any(|folder| is_behind(&folder))
+    let is_behind = |rest: &str| rest.is_empty() || (rest.starts_with('/') && !rest.contains('$'));
+    let named = HERE.iter().chain(&TOP).chain(&ABOVE).any(|folder| text.strip_prefix(folder).is_some_and(is_behind));
+    // A folder above, `${PWD%/*}`.
+    let cut = text.strip_prefix("${PWD%").and_then(|rest| rest.split_once('}')).filter(|(end, _)| !end.contains('$'));
+    named || cut.is_some_and(|(_, behind)| is_behind(behind))
 }
 
 /// Returns how a word is written that the text is not given, where a value is no more than that: of `${1:-}`, `$1`.

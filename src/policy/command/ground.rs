@@ -12,6 +12,7 @@ use super::setting::Settings;
 use super::unset;
 use super::unset::Given;
 use super::words;
+use crate::code::shell::ABOVE;
 use crate::code::shell::Command;
 use crate::code::shell::Guard;
 use crate::code::shell::HERE;
@@ -89,9 +90,6 @@ impl Stand {
     }
 }
 
-/// How the folder is asked for that lies above.
-const ABOVE: [&str; 6] =
-    ["$(dirname $PWD)", "$(dirname \"$PWD\")", "$(dirname $(pwd))", "$(dirname \"$(pwd)\")", "`dirname $PWD`", "`dirname \"$PWD\"`"];
 /// Most folders that are kept in mind as there.
 const FOLDERS_MAX: usize = 256;
 /// How deep a folder may lie that is kept in mind.

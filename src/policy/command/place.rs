@@ -1,8 +1,10 @@
 //! Where a path leads by its letters: into the project, or out of it.
 
 use super::ground::Ground;
+use crate::code::shell::ABOVE;
 use crate::code::shell::HERE;
 use crate::code::shell::TOP;
+use crate::code::shell::with_value;
 
 /// Folders outside of the project that a command may do with as it likes.
 const SCRATCH: [&str; 4] = ["tmp", "var/tmp", "dev/shm", "run/user"];
@@ -147,12 +149,30 @@ pub(super) fn resolve(path: &str, here: Option<&Place>) -> Option<Place> {
         None if path.starts_with('/') => (Place { is_home: false, parts: Vec::new() }, path),
         None => match behind(path, &TOP) {
             Some(rest) => (Place::project(), rest),
-            None => (here?.clone(), behind(path, &HERE).unwrap_or(path)),
+            None => match from_here(path, here?) {
+                Some(found) => found,
+                None => (here?.clone(), behind(path, &HERE).unwrap_or(path)),
+            },
         },
     };
     place.follow(rest);
     place.through_process(here);
     Some(place)
+}
+
+/// Returns where a path begins that is written with the folder above, or with a part of the own one cut off, and what follows that.
+fn from_here<'a>(path: &'a str, here: &Place) -> Option<(Place, &'a str)> {
+    let mut place = here.clone();
+    if let Some(rest) = behind(path, &ABOVE) {
+        place.follow("..");
+        return Some((place, rest));
+    }
+    let end = path.strip_prefix("${PWD%").filter(|_| !here.is_home)?.find('}')? + "${PWD%}".len();
+    let (folder, rest) = path.split_at(end);
+    let cut = with_value("PWD", &format!("/{}", here.parts.join("/")), folder)?;
+    place.parts.clear();
+    place.follow(&cut);
+    Some((place, rest))
 }
 
 /// Returns a path from the root as it is written at its shortest: `//dev/./x` is `/dev/x`.

@@ -11,7 +11,7 @@ use crate::code::shell::WordKind;
 use crate::code::shell::expansion_end;
 
 /// Variables that a shell or the box gives a value; with those whose names end as `ENDINGS` do, which images set.
-const SET: [&str; 20] = [
+const SET: [&str; 19] = [
     "BASHPID",
     "BASH_SOURCE",
     "EPOCHSECONDS",
@@ -22,7 +22,6 @@ const SET: [&str; 20] = [
     "HOSTNAME",
     "LANG",
     "LINENO",
-    "OLDPWD",
     "OSTYPE",
     "PATH",
     "PPID",
@@ -90,6 +89,10 @@ impl Given {
             names.extend(set.map(ToOwned::to_owned));
             let defaults = command.arguments().iter().filter(|_| command.name() == Some(":")).filter_map(default);
             names.extend(defaults.map(ToOwned::to_owned));
+            // Where the shell was before, which it knows once it went elsewhere.
+            if matches!(command.name(), Some("cd" | "pushd" | "popd")) {
+                names.insert("OLDPWD".to_owned());
+            }
             // What a file sets is not known.
             if matches!(command.name(), Some("source" | ".")) {
                 names.insert(String::new());
