@@ -72,6 +72,8 @@ pub struct Command {
     pub guard: Guard,
     /// How many words the text has been given that it stands in: `$1` and so on.
     pub given_words: usize,
+    /// How many of those that follow it write where it leads them: it is a group, or a loop, with redirections.
+    pub n_within: usize,
     /// It is carried out wherever the text is that it stands in, known of `set` alone.
     pub is_certain: bool,
 }

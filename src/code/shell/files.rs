@@ -39,6 +39,10 @@ pub(super) struct Held {
 }
 
 impl Held {
+    fn of(text: String) -> Self {
+        Self { whole: text, ..Self::default() }
+    }
+
     /// Returns every text that it may be.
     pub(super) fn texts(&self) -> impl Iterator<Item = &str> {
         let pieces = self.pieces.iter().filter(|_| self.pieces.len() > 1).map(String::as_str);
@@ -161,20 +165,22 @@ impl Files {
         }
     }
 
-    /// Returns the file of its own that a command has a shell run.
-    pub(super) fn script(&mut self, command: &Command) -> Option<Ran> {
+    /// Returns the file of its own that a command has a shell run; `before` is what pipes into it.
+    pub(super) fn script(&mut self, command: &Command, before: Option<&Command>) -> Option<Ran> {
         let by_path = || {
-            let name = command.program().filter(|_| self.sets_path)?.known()?;
-            self.held.contains_key(name).then(|| (name.to_owned(), command.words.as_slice()))
+            let program = command.program().filter(|_| self.sets_path)?;
+            self.held.contains_key(program.known()?).then(|| (program, command.words.clone()))
         };
-        let (file, words) = runs::script(command).or_else(by_path)?;
-        let held = self.find(&file)?;
+        let (file, words) = runs::script(command, before).or_else(by_path)?;
+        let held = written::substituted(file).map(Held::of);
+        let file = key(file);
+        let held = held.or_else(|| self.find(&file))?;
         let how = match command.name() {
             Some("source" | ".") => How::Sourced,
             Some(name) if runs::RUNNING.contains(&name) => How::ByShell,
             _ => How::ByItsName,
         };
-        Some(Ran { file, held, words: words.to_vec(), how })
+        Some(Ran { file, held, words, how })
     }
 
     /// Returns the files of its own that another program than a shell may take for a program, or for rules; `before` is what pipes into it.
@@ -217,7 +223,7 @@ impl Files {
 
     /// Returns whether a command may run a file of its own, without looking at what that holds.
     pub(super) fn may_be_run(&mut self, command: &Command, before: Option<&Command>) -> bool {
-        let script = runs::script(command).map(|(file, _)| file);
+        let script = runs::script(command, before).map(|(file, _)| key(file));
         let run: Vec<String> = runs::programs(command, before).into_iter().chain(script).collect();
         let may_be = run.iter().any(|file| self.written_as(file).is_some())
             || runs::named(command).iter().any(|file| self.held.contains_key(file))

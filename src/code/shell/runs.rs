@@ -84,19 +84,41 @@ const BETWEEN: &str = " \t\n\r;|&(){}[]$`'\"=,:!<>@#\\";
 /// Most names that are looked at in one text.
 const NAMES_MAX: usize = 256;
 
-/// Returns the file that a command has a shell run, with the words that it is given.
-pub(super) fn script(command: &Command) -> Option<(String, &[Word])> {
+/// Returns the file that a command has a shell run, with the words that it is given: one that it names, or that it reads; `before` is what pipes
+/// into it.
+pub(super) fn script<'a>(command: &'a Command, before: Option<&'a Command>) -> Option<(&'a Word, Vec<Word>)> {
     let program = command.program()?;
     if !RUNNING.contains(&command.name()?) {
-        return program.text.contains('/').then(|| (key(program), command.words.as_slice()));
+        return program.text.contains('/').then(|| (program, command.words.clone()));
     }
     // Behind it stands a text, and no file.
-    let is_text = |word: &Word| word.text.starts_with('-') && !word.text.starts_with("--") && word.text.contains('c');
-    if command.arguments().iter().take_while(|word| word.text.starts_with(['-', '+'])).any(is_text) {
+    let has = |letter: char| {
+        let is_it = |word: &Word| word.text.starts_with('-') && !word.text.starts_with("--") && word.text.contains(letter);
+        command.arguments().iter().take_while(|word| word.text.starts_with(['-', '+'])).any(is_it)
+    };
+    if has('c') {
         return None;
     }
-    let at = command.words.iter().skip(1).position(|word| !word.text.starts_with('-'))? + 1;
-    Some((key(&command.words[at]), &command.words[at..]))
+    let first = command.arguments().iter().position(|word| !word.text.starts_with('-')).map(|at| at + 1);
+    if let Some(at) = first.filter(|at| !has('s') && !is_stream(&command.words[*at].text)) {
+        return Some((&command.words[at], command.words[at..].to_vec()));
+    }
+    let read = command.redirections.iter().rev().find(|redirection| redirection.operator.starts_with('<'));
+    let passed = || {
+        let before = before.filter(|before| command.piped && matches!(before.name(), Some("cat" | "head" | "tail")))?;
+        before.arguments().iter().find(|word| !word.text.starts_with('-'))
+    };
+    let file = match read {
+        Some(read) => read.target.as_ref().filter(|_| read.reads()),
+        None => passed(),
+    };
+    let words = [program].into_iter().chain(first.into_iter().flat_map(|at| &command.words[at..])).cloned().collect();
+    Some((file?, words))
+}
+
+/// Returns whether a path leads to what a program is given to read, and to no file that is there.
+pub(super) fn is_stream(path: &str) -> bool {
+    path == "-" || path.split('/').any(|part| matches!(part, "dev" | "proc"))
 }
 
 /// Returns whether an option makes a shell one that reads its start-up files.
@@ -237,7 +259,7 @@ mod tests {
         let before = script.commands.len().checked_sub(2).map(|at| &script.commands[at]);
         let mut all = programs(command, before);
         all.extend(named(command));
-        all.extend(super::script(command).map(|(file, _)| file));
+        all.extend(super::script(command, before).map(|(file, _)| key(file)));
         for file in files {
             assert!(all.iter().any(|known| known == file), "{text}: {all:?}");
         }
@@ -273,7 +295,13 @@ mod tests {
         check("perl -ne 'do shift' a.pl", &["a.pl"]);
         check("bash -l a.sh", &[".profile", ".bash_profile", "a.sh"]);
         check("sh --login a.sh", &[".profile", "a.sh"]);
+        check("bash < d/a.sh", &["a.sh"]);
+        check("bash -s x < a.sh", &["a.sh"]);
+        check("sh /dev/stdin < a.sh", &["a.sh"]);
+        check("cat a.sh | sh", &["a.sh"]);
         check("ls a.sh", &[]);
+        check("ls a.sh | sh", &[]);
+        check("sh <<< a.sh", &[]);
         check("bash -ec 'ls x/y'", &[]);
         check("grep x a.py", &[]);
     }

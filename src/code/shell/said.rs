@@ -7,6 +7,7 @@ use super::LENGTH_MAX;
 use super::Redirection;
 use super::Word;
 use super::WordKind;
+use super::runs::RUNNING;
 
 /// Programs that take what they are given for names, or pass it on.
 const TAKING: [&str; 10] = ["xargs", "read", "mapfile", "readarray", "sort", "uniq", "head", "tail", "tee", "shuf"];
@@ -17,6 +18,7 @@ const TRACKED: &str = "**/*";
 /// Returns what a command's input holds: a text that it is given, what the one in front of it writes, or what those around it are given.
 pub(super) fn given(command: &Command, before: Option<&Command>, around: Option<&str>) -> Option<String> {
     let takes_names = command.words.is_empty() || command.name().is_some_and(|name| TAKING.contains(&name));
+    let reads_commands = command.name().is_some_and(|name| RUNNING.contains(&name));
     // A descriptor of another number is none of its input, so that what is in front of it counts besides.
     let own = command.redirections.iter().rev().find_map(|Redirection { operator, target }| {
         let target = target.as_ref()?;
@@ -33,7 +35,7 @@ pub(super) fn given(command: &Command, before: Option<&Command>, around: Option<
         return None;
     }
     own.or_else(|| before.and_then(|before| said(before, takes_names)))
-        .or_else(|| around.filter(|_| takes_names && !command.words.is_empty()).map(ToOwned::to_owned))
+        .or_else(|| around.filter(|_| (takes_names && !command.words.is_empty()) || reads_commands).map(ToOwned::to_owned))
 }
 
 /// Returns whether a command without words gives an input to those within it.

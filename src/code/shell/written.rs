@@ -3,6 +3,9 @@
 use super::Command;
 use super::Word;
 use super::WordKind;
+use super::parse;
+use super::read::Found;
+use super::walk;
 
 /// Programs that copy a file, move it, or give it another name.
 const COPYING: [&str; 5] = ["cp", "install", "ln", "mv", "rsync"];
@@ -11,6 +14,9 @@ const CHANGING: [&str; 20] = [
     "awk", "dos2unix", "ed", "ex", "gawk", "gsed", "iconv", "patch", "perl", "ruby", "sed", "shfmt", "sort", "split", "sponge", "tar",
     "truncate", "unix2dos", "unzip", "vim",
 ];
+
+/// The longest substitution that is read letter for letter.
+const SUBSTITUTED_MAX: usize = 8 << 10;
 
 /// A file that a command writes.
 pub(super) struct Written {
@@ -114,6 +120,21 @@ fn text(command: &Command, before: Option<&Command>) -> Option<String> {
         "printf" => printed(command.arguments()),
         _ => None,
     }
+}
+
+/// Returns what a substitution says that is one command which writes what stands in the text: `$(cat <<'END' …)`, `<(printf …)`.
+pub(super) fn substituted(word: &Word) -> Option<String> {
+    let inside = word.text.strip_prefix(['$', '<'])?.strip_prefix('(')?.strip_suffix(')')?;
+    let begins = ["cat", "echo", "printf"].iter().any(|name| inside.trim_start().starts_with(name));
+    if word.kind != WordKind::Unknown || !begins || inside.len() > SUBSTITUTED_MAX {
+        return None;
+    }
+    let mut found = Found::default();
+    walk::walk(inside, &parse::parse(inside)?, 0, &mut found);
+    let [command] = found.commands.as_slice() else { return None };
+    let is_plain = found.doubts.is_empty() && command.redirections.iter().all(|redirection| redirection.operator.starts_with("<<"));
+    let text = text(command, None).filter(|_| is_plain)?;
+    Some(if word.text.starts_with('$') { text.trim_end_matches('\n').to_owned() } else { text })
 }
 
 fn input(command: &Command, before: Option<&Command>) -> Option<String> {

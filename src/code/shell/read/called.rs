@@ -6,10 +6,12 @@ use super::Reader;
 use super::TOO_MUCH;
 use super::n_given;
 use crate::code::shell::Command;
+use crate::code::shell::Redirection;
 use crate::code::shell::Word;
 use crate::code::shell::files::How;
 use crate::code::shell::files::Ran;
 use crate::code::shell::runs;
+use crate::code::shell::written;
 
 /// Why a file of its own is in doubt.
 const UNREAD: &str = "what the text writes into it cannot be read, and it is run";
@@ -24,14 +26,17 @@ impl Reader {
     /// Reads what a function does where it is called, with the words that it is given.
     pub(super) fn call(&mut self, command: &Command, depth: usize) {
         let Some(name) = command.program().and_then(Word::known) else { return };
-        // Without a variable in it, it does what it does where it stands.
-        let Some(text) = self.bodies.get(name).filter(|body| body.contains('$')).cloned() else { return };
+        // Without a variable in it, it does what it does where it stands, but for where that goes.
+        let is_written = command.redirections.iter().any(Redirection::writes);
+        let Some(text) = self.bodies.get(name).filter(|body| is_written || body.contains('$')).cloned() else { return };
         if depth >= DEPTH_MAX || !self.may_call(name, &text) {
             return;
         }
         let kept = self.begin_call(name, &command.words, n_given(&command.words));
-        let start = self.script.commands.len();
+        let (start, n_into) = (self.script.commands.len(), self.into.len());
+        self.into.extend(command.redirections.iter().filter(|redirection| redirection.writes()).cloned());
         self.text(&text, depth + 1, command.shell);
+        self.into.truncate(n_into);
         self.script.commands[start..].iter_mut().for_each(|command| command.is_certain = false);
         self.end_call(kept);
     }
@@ -65,6 +70,10 @@ impl Reader {
         // The first line names a program, and the rest may be in the language of that.
         programs.extend(ran.filter(|ran| ran.how == How::ByItsName).map(|ran| (ran.file.clone(), ran.held.first_lines())));
         let mut given = Vec::new();
+        // `make -f <(printf …)`
+        let told = command.words.iter().filter(|word| runs::is_make(command) && word.text.starts_with("<("));
+        given.extend(told.take(self.calls).filter_map(written::substituted));
+        self.calls -= given.len();
         for (file, held) in programs {
             if held.may_be_more() {
                 self.doubt(&file, UNREAD);

@@ -2,6 +2,7 @@
 
 mod called;
 mod doubtful;
+mod told;
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -103,6 +104,10 @@ struct Reader {
     piping: Option<Command>,
     /// What is read is made of the pieces of another text.
     is_in_pieces: bool,
+    /// Where what is read is written that says nothing else itself: a group, or a call of a function, around it does.
+    into: Vec<Redirection>,
+    /// How many substitutions were looked at for what they say.
+    n_told: usize,
     /// How many words the text that is read was given; that of a call of a tool, none.
     given_words: usize,
 }
@@ -166,8 +171,13 @@ impl Reader {
             found.commands.iter().any(|command| command.words.is_empty() && command.redirections.iter().any(Redirection::reads));
         // A function by such a name writes whatever it likes.
         let renames = found.functions.iter().chain(&self.script.functions).any(|function| said::GIVING.contains(&function.name.as_str()));
+        // Groups and loops that are written into a file: where each ends, and what led elsewhere in front of it.
+        let mut groups: Vec<(usize, usize)> = Vec::new();
         for mut command in found.commands {
             is_doubtful |= has_hidden_program(&command, text);
+            while let Some((_, n_before)) = groups.pop_if(|(end, _)| *end <= starts.len()) {
+                self.into.truncate(n_before);
+            }
             starts.push(self.script.commands.len());
             command.takes_paths =
                 !renames && !redirects && said::takes_what_is_piped(&command) && before.as_ref().is_some_and(said::gives_paths);
@@ -180,9 +190,17 @@ impl Reader {
             self.script.values.extend(values::read_lines(&command));
             let is_in_function = found.functions.iter().any(|function| function.body.contains(&(starts.len() - 1)));
             let again = self.values.put_in(&command, &mut self.left);
-            self.values.note(&command, if is_in_function { ANY_WORDS } else { self.given_words });
+            let told = self.with_told_words(&command);
+            let again = told.map(|told| self.values.put_in(&told, &mut self.left).unwrap_or(told)).or(again);
+            let told = self.with_told_values(&command);
+            self.values.note(told.as_ref().unwrap_or(&command), if is_in_function { ANY_WORDS } else { self.given_words });
             let known = again.as_ref().unwrap_or(&command);
             self.files.note(known, piping.as_ref());
+            self.note_into(known, piping.as_ref());
+            if known.n_within > 0 {
+                groups.push((starts.len() + known.n_within, self.into.len()));
+                self.into.extend(known.redirections.iter().filter(|redirection| redirection.writes()).cloned());
+            }
             self.piping = std::mem::replace(&mut piping, written::passes_on(known).then(|| known.clone()));
             before = Some(command.clone());
             let called = (!is_in_function).then(|| again.as_ref().unwrap_or(&command).clone());
@@ -197,6 +215,7 @@ impl Reader {
                 self.call(&called, depth);
             }
         }
+        self.into.truncate(groups.first().map_or(self.into.len(), |(_, n_before)| *n_before));
         let held = self.values.held(&self.script.values, n_values);
         self.script.values.extend(held);
         starts.push(self.script.commands.len());
@@ -259,7 +278,7 @@ impl Reader {
                 }
             }
             command.starts_another = unwrapped.nothing_else && (!texts.is_empty() || !inner_commands.is_empty());
-            let ran = if self.calls > 0 { self.files.script(&command) } else { None };
+            let ran = if self.calls > 0 { self.files.script(&command, self.piping.as_ref()) } else { None };
             if self.calls > 0 {
                 command.runs = self.given(&command, ran.as_ref());
             } else if self.files.may_be_run(&command, self.piping.as_ref()) {
@@ -271,7 +290,7 @@ impl Reader {
                 self.files.note_started(&command);
             }
             // What `eval` reads is read by the same shell.
-            let (shell, is_same) = (command.shell, matches!(command.name(), Some("eval" | "trap" | "alias")));
+            let (shell, is_same) = (command.shell, matches!(command.name(), Some("eval" | "trap" | "alias" | "source" | ".")));
             let set = if texts.is_empty() { Vec::new() } else { self.values.set_for(&command) };
             self.script.commands.push(command);
             if let Some(ran) = ran {

@@ -2,6 +2,7 @@ use super::super::Command;
 use super::super::Word;
 use super::super::WordKind;
 use super::super::only_in_bash;
+use super::super::runs::is_stream;
 use super::Inner;
 use super::UNKNOWN_TEXT;
 use super::Unwrapped;
@@ -28,7 +29,16 @@ pub(super) fn shell(command: &Command, name: &str, unwrapped: &mut Unwrapped) {
     let (mut has_text, mut reads_input, mut is_login) = (false, false, false);
     let mut given_words: Vec<Word> = command.program().into_iter().cloned().collect();
     while let Some(word) = arguments.next() {
-        let Some(text) = word.known() else { return unwrapped.doubt(&word.text, UNKNOWN_TEXT) };
+        let Some(text) = word.known() else {
+            unwrapped.doubt(&word.text, UNKNOWN_TEXT);
+            // What is read is given the names that a pattern finds.
+            if !reads_input || word.kind != WordKind::Pattern {
+                return;
+            }
+            given_words.push(word.clone());
+            given_words.extend(arguments.by_ref().cloned());
+            break;
+        };
         match text {
             "--version" | "--help" if !has_text => return,
             "--login" => is_login = true,
@@ -64,13 +74,14 @@ pub(super) fn shell(command: &Command, name: &str, unwrapped: &mut Unwrapped) {
                 given_words.extend(arguments.by_ref().cloned());
             }
             // One that is there already may start whatever it wants, as `./FILE` may; one that the text itself writes is read.
-            file if is_stream(file) => return unwrapped.doubt(file, UNKNOWN_TEXT),
+            file if is_stream(file) => {
+                unwrapped.doubt(file, UNKNOWN_TEXT);
+                given_words.extend(arguments.by_ref().cloned());
+            }
             _ => return,
         }
     }
-    let given = command.redirections.iter().rev().find(|redirection| redirection.operator.starts_with('<'));
-    let given = given.filter(|redirection| matches!(redirection.operator.as_str(), "<<" | "<<<"));
-    match given.and_then(|redirection| redirection.target.as_ref()).and_then(Word::known) {
+    match text_given(command) {
         Some(text) if !has_text => {
             read_by(name, text, unwrapped);
             unwrapped.inner.push(Inner::Called(text.to_owned(), given_words));
@@ -83,9 +94,10 @@ pub(super) fn shell(command: &Command, name: &str, unwrapped: &mut Unwrapped) {
     }
 }
 
-/// Returns whether a path leads to what a program is given to read, and to no file that is there.
-fn is_stream(path: &str) -> bool {
-    path == "-" || path.split('/').any(|part| matches!(part, "dev" | "proc"))
+/// Returns the text that a command is given to read, where that is known.
+fn text_given(command: &Command) -> Option<&str> {
+    let given = command.redirections.iter().rev().find(|redirection| redirection.operator.starts_with('<'));
+    given.filter(|redirection| matches!(redirection.operator.as_str(), "<<" | "<<<"))?.target.as_ref()?.known()
 }
 
 /// `source FILE` reads a file that is there already, unless its name is not known.
@@ -93,7 +105,10 @@ pub(super) fn source(command: &Command, name: &str, unwrapped: &mut Unwrapped) {
     let file = after_dashes(command.arguments()).first();
     match file.and_then(Word::known) {
         Some(path) if !is_stream(path) => {}
-        _ => unwrapped.doubt(file.map_or(name, |file| &file.text), "what is in the file that it reads is not known"),
+        _ => {
+            unwrapped.doubt(file.map_or(name, |file| &file.text), "what is in the file that it reads is not known");
+            unwrapped.inner.extend(text_given(command).map(|text| Inner::Text(text.to_owned())));
+        }
     }
 }
 

@@ -179,7 +179,11 @@ impl Walk<'_> {
     }
 
     fn close_command(&mut self, at: usize, kind: Kind, has_body: bool) {
+        let n_behind = self.found.commands.len() - at - 1;
         let command = &mut self.found.commands[at];
+        if kind == Kind::Redirected && has_body {
+            command.n_within = n_behind;
+        }
         let mut wrong = None;
         match kind {
             Kind::Test { is_double: true } => {

@@ -187,6 +187,12 @@ impl Walk<'_> {
     /// Takes a node; returns whether what it consists of is to be looked at.
     fn enter(&mut self, node: Node<'_>, field: Option<&str>) -> bool {
         self.end_guards(node.start_byte());
+        // Of `> FILE <<< TEXT` the grammar takes `<<<` for two, the first of which it does not expect.
+        if node.is_error() && self.text(node) == "<<" && self.source[node.end_byte()..].starts_with('<') {
+            self.gap(node);
+            self.before = node.end_byte();
+            return false;
+        }
         if node.is_error() || node.is_missing() {
             self.doubt(node, "it cannot be parsed");
             if node.is_missing() {

@@ -56,7 +56,10 @@ impl Walk<'_> {
         let goes_on = self.last.is_some_and(|last| last.end == node.start_byte()) && text.bytes().next().is_some_and(gap::is_in_word);
         let mut wrong = goes_on.then_some(gap::JOINED);
         match self.open.last_mut() {
-            Some((_, Open::Redirect { operator, .. })) if kind != "file_descriptor" => text.clone_into(operator),
+            Some((_, Open::Redirect { operator, .. })) if kind != "file_descriptor" => {
+                let is_rest = text == "<" && self.source[..node.start_byte()].ends_with("<<");
+                if is_rest { "<<<" } else { text }.clone_into(operator);
+            }
             Some((_, Open::Heredoc { heredoc, .. })) => match kind {
                 "heredoc_start" => text.clone_into(&mut heredoc.delimiter),
                 "heredoc_end" => {
