@@ -35,6 +35,39 @@ fn named_in_line(line: &str) -> Option<&str> {
     BEGINNINGS.iter().find_map(|begin| line.strip_prefix(begin))?.split('\t').next()
 }
 
+/// Programs of `awk`.
+const AWKS: [&str; 5] = ["awk", "gawk", "mawk", "nawk", "original-awk"];
+
+/// Returns the texts in a program of `awk` that name a file or a command, each with whether it is written: `print > "FILE"`, `getline < "FILE"`,
+/// `"COMMAND" | getline`.
+pub fn named_by_awk(command: &Command) -> Vec<(&str, bool)> {
+    let is_awk = command.name().is_some_and(|name| AWKS.contains(&name));
+    let programs = command.arguments().iter().filter(|word| is_awk && word.text.contains('"'));
+    programs.flat_map(|word| named_in_awk(&word.text)).take(NAMES_MAX).collect()
+}
+
+fn named_in_awk(program: &str) -> Vec<(&str, bool)> {
+    let mut named = Vec::new();
+    let mut at = 0;
+    while let Some(begin) = program[at..].find('"').map(|begin| at + begin + 1) {
+        let mut is_escaped = false;
+        let end = program[begin..].find(|c: char| {
+            c == '"' && !is_escaped || {
+                is_escaped = c == '\\' && !is_escaped;
+                false
+            }
+        });
+        let Some(end) = end.map(|end| begin + end) else { break };
+        let before = program[at..begin - 1].trim_end_matches([' ', '\t', '(']);
+        let is_piped = program[end + 1..].trim_start().starts_with('|') && !program[end + 1..].trim_start().starts_with("||");
+        if before.ends_with(['>', '<', '|']) && !before.ends_with("||") || is_piped {
+            named.push((&program[begin..end], before.ends_with('>')));
+        }
+        at = end + 1;
+    }
+    named
+}
+
 /// Returns the files that a command changes or writes in a way that is not read, as its words name them.
 pub(super) fn files(command: &Command) -> Vec<&str> {
     let arguments = command.arguments();
@@ -74,6 +107,7 @@ pub(super) fn files(command: &Command) -> Vec<&str> {
                 .flat_map(|text| text.split(['"', '\'', '`']))
                 .filter(|name| name.contains('.') && !name.contains(char::is_whitespace));
             files.extend(names.filter(|name| !name.contains(['(', ')'])).take(NAMES_MAX));
+            files.extend(named_by_awk(command).into_iter().filter(|(_, is_written)| *is_written).map(|(file, _)| file));
         }
     }
     files
@@ -108,6 +142,21 @@ mod tests {
     }
 
     #[test]
+    fn what_awk_names_stands_beside_its_sign() {
+        for (program, expected) in [
+            ("{print > \"a\"}", &[("a", true)][..]),
+            ("{print \"x\" >> (\"a\"); print \"y\"}", &[("a", true)]),
+            ("{print \"\\\"> \" > \"a\"}", &[("a", true)]),
+            ("BEGIN{while ((getline x < \"a\") > 0) print x}", &[("a", false)]),
+            ("BEGIN{\"cat a\" | getline x; print | \"sort\"}", &[("cat a", false), ("sort", false)]),
+            ("$1 == \"a\" || \"b\" ~ $2", &[]),
+            ("{print \"a", &[]),
+        ] {
+            assert_eq!(named_in_awk(program), expected, "{program}");
+        }
+    }
+
+    #[test]
     fn what_a_command_changes_is_named_by_its_words() {
         check("sed -i '1a rm x' run.sh", &["run.sh"]);
         check("sed -Ei.bak s/a/b/ d/run.sh", &["d/run.sh"]);
@@ -119,6 +168,10 @@ mod tests {
         check("git apply <<'E'\n--- a/run.sh\n+++ b/run.sh\t2026\nE", &["b/run.sh"]);
         check("patch -p1 <<'E'\n--- /dev/null\n+++ b/x\nE", &["b/x"]);
         check("awk 'BEGIN{print \"rm a.txt\" > \"s.sh\"}'", &["s.sh"]);
+        check("awk 'BEGIN{print c >> (\"d/s1\")}'", &["d/s1"]);
+        check("mawk '{print > \"s5\"}'", &["s5"]);
+        check("awk '{print \"s5\"}'", &[]);
+        check("awk '{getline x < \"s5\"}'", &[]);
         check("python3 -c 'open(\"run.sh\",\"w\").write(\"rm x\")'", &["run.sh"]);
         check("sort -o s.sh x", &["s.sh"]);
         check("find . -fprintf s.sh x", &["s.sh"]);

@@ -204,6 +204,8 @@ impl Files {
             Some((file.clone(), held))
         });
         programs.extend(by_itself);
+        let modules = self.held.iter().filter(|(file, _)| runs::is_module(command, file));
+        programs.extend(modules.map(|(file, held)| (file.clone(), held.as_source())));
         programs
     }
 

@@ -32,6 +32,7 @@ mod written;
 #[cfg(test)]
 mod tests;
 
+pub use changed::named_by_awk;
 pub use changed::patched;
 pub use command::Assignment;
 pub use command::Command;

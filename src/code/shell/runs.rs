@@ -126,6 +126,16 @@ fn is_login(word: &Word) -> bool {
     word.text == "--login" || word.text.strip_prefix('-').is_some_and(|letters| !letters.starts_with('-') && letters.contains('l'))
 }
 
+fn is_python(name: &str) -> bool {
+    name.starts_with("python")
+}
+
+/// Returns whether a command takes a file for a module of `python` wherever that looks for those: `PYTHONPATH=. python3 a.py`.
+pub(super) fn is_module(command: &Command, file: &str) -> bool {
+    let is_told = command.assignments.iter().any(|set| set.name == "PYTHONPATH");
+    is_told && file.strip_suffix(".py").is_some() && command.name().is_some_and(is_python)
+}
+
 fn is_language(name: &str) -> bool {
     LANGUAGES.contains(&name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.'))
 }
@@ -211,8 +221,9 @@ pub(super) fn programs(command: &Command, before: Option<&Command>) -> Vec<Strin
         return Vec::new();
     }
     let mut files: Vec<String> = rules.unwrap_or_default().iter().map(|file| (*file).to_owned()).collect();
-    // `python3 FOLDER`
-    files.extend((is_language && name.starts_with("python")).then(|| "__main__.py".to_owned()));
+    // `python3 FOLDER`, and what it reads in by itself where it finds that.
+    let by_itself = ["__main__.py", "sitecustomize.py", "usercustomize.py"];
+    files.extend(by_itself.iter().filter(|_| is_python(name)).map(|file| (*file).to_owned()));
     let read = command.redirections.iter().filter(|redirection| redirection.reads()).filter_map(|redirection| redirection.target.as_ref());
     files.extend(read.map(key));
     let piped = before.filter(|before| command.piped && matches!(before.name(), Some("cat" | "head" | "tail" | "tee" | "sed")));
@@ -230,8 +241,9 @@ pub(super) fn programs(command: &Command, before: Option<&Command>) -> Vec<Strin
         }
         if (is_behind_option && !only_edits) || !has_first {
             files.push(key(word));
-            // `python3 -m NAME`
+            // `python3 -m NAME`, `python3 -m NAME.PART`
             files.extend(is_language.then(|| format!("{}.py", key(word))));
+            files.extend(key(word).split_once('.').filter(|_| is_python(name)).map(|(module, _)| format!("{module}.py")));
         }
         has_first |= !is_behind_option;
         is_behind_option = false;
@@ -288,6 +300,7 @@ mod tests {
         check("python3 -m pip install .", &["setup.py"]);
         check("pip list", &[]);
         check("cat a.py | python3", &["a.py"]);
+        check("python3 -m json.tool x", &["json.py", "sitecustomize.py"]);
         check("python3 -c \"exec(open('d/a.py').read())\"", &["a.py"]);
         check("gcc -O2 a.c", &["a.c"]);
         check("go run main.go", &["main.go"]);
