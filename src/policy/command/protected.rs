@@ -67,6 +67,11 @@ pub(super) fn names(command: &Command, ground: &Ground, only_reads: bool) -> BTr
         command.arguments().iter().for_each(|word| look(&word.text, Kept::Secrets, &mut listed));
         names.extend(listed.into_iter().filter(|name| SECRET_FOLDERS.contains(&name.to_lowercase().as_str())));
     }
+    // What a program of `awk` opens, or gives to a shell.
+    for (text, is_written) in shell::named_by_awk(command) {
+        let kept = if is_written { Kept::All } else { Kept::Secrets };
+        text.split_whitespace().for_each(|part| look(part, kept, &mut names));
+    }
     // What `xargs` is given it may read itself.
     if !opens_words(command) || (command.starts_another && name != "xargs") {
         return names;
