@@ -46,6 +46,8 @@ const VALUED: [&str; 36] = [
     "-since",
     "-D",
 ];
+/// More bytes than most files have.
+const ORDINARY_SIZE: u64 = 64 << 10;
 /// How many words of one that starts another one are looked at for it.
 const STARTED_MAX: usize = 16;
 /// How deep brackets and negations are followed.
@@ -239,7 +241,9 @@ fn narrows(test: &str, value: &str) -> bool {
         "-regex" | "-iregex" => !finds_all(value),
         "-size" => !passes_most(value),
         // After a fresh checkout all files are younger than a day.
-        "-mtime" | "-ctime" | "-atime" | "-mmin" | "-cmin" | "-amin" | "-used" => !value.starts_with('-') && !matches!(value, "0" | "+0"),
+        "-mtime" | "-ctime" | "-atime" | "-mmin" | "-cmin" | "-amin" | "-used" => {
+            !value.starts_with('-') && !matches!(value, "0" | "+0") && !value.starts_with("+-")
+        }
         "-type" | "-xtype" => !value.is_empty() && !value.contains(['f', 'd']),
         "-inum" | "-samefile" => true,
         _ => false,
@@ -271,7 +275,18 @@ fn expression(text: &str) -> Option<regex::Regex> {
     regex::RegexBuilder::new(text).case_insensitive(true).size_limit(1 << 18).build().ok()
 }
 
-/// Returns whether nearly every file has this size: `-100M`, `+0`.
+/// Returns whether nearly every file has this size: `-100M`, `-1000000c`, `+0`.
 fn passes_most(size: &str) -> bool {
-    (size.starts_with('-') && size.ends_with(['M', 'G'])) || size.strip_prefix('+').is_some_and(|size| size.starts_with('0'))
+    let is_large = |size: &str| {
+        let (number, unit) = size.split_at(size.find(|c: char| !c.is_ascii_digit()).unwrap_or(size.len()));
+        let bytes = match unit {
+            "c" => 1,
+            "w" => 2,
+            "k" => 1 << 10,
+            "M" | "G" => return true,
+            _ => 512,
+        };
+        number.parse::<u64>().map_or(!number.is_empty(), |number| number.saturating_mul(bytes) >= ORDINARY_SIZE)
+    };
+    size.strip_prefix('-').is_some_and(is_large) || size.strip_prefix('+').is_some_and(|size| size.starts_with('0'))
 }

@@ -227,7 +227,9 @@ pub(super) fn emptied(text: &str, command: &Command, given: &Given, at: usize) -
 fn may_be_empty(expansion: &str, command: &Command, given: &Given, at: usize) -> bool {
     let inside = expansion.strip_prefix("$(").and_then(|rest| rest.strip_suffix(')'));
     if let Some(inside) = inside.or_else(|| expansion.strip_prefix('`').and_then(|rest| rest.strip_suffix('`'))) {
-        return inside.split_whitespace().next().is_some_and(|program| SILENT_ON_FAILURE.contains(&program));
+        // At the top of a repository there is nothing to say.
+        let is_where = matches!(inside, "git rev-parse --show-prefix" | "git rev-parse --show-cdup");
+        return is_where || inside.split_whitespace().next().is_some_and(|program| SILENT_ON_FAILURE.contains(&program));
     }
     let Some(rest) = expansion.strip_prefix('$') else { return false };
     let inside = rest.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).unwrap_or(rest);
