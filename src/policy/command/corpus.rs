@@ -112,6 +112,8 @@ fn what_may_be_read_in_many_ways_is_judged_in_little_time() {
         "mkdir a;cd b;rm *\n".repeat(3000),
         "echo rm x >> a;sh a\n".repeat(2000),
         format!("[ {}", "cd a;".repeat(25_000)),
+        format!("{}ls", "cd x && ".repeat(3500)),
+        format!("find . {}", "-exec true {} \\; ".repeat(6000)),
     ];
     for text in texts {
         let started = std::time::Instant::now();

@@ -10,6 +10,7 @@ use super::place;
 pub(super) fn find(command: &Command, unwrapped: &mut Unwrapped) {
     let arguments = command.arguments();
     let all = said::found(command);
+    let begins_with_a_name = said::begins_with_a_name(arguments);
     let mut at = 0;
     while let Some(word) = arguments.get(at) {
         at += 1;
@@ -31,7 +32,7 @@ pub(super) fn find(command: &Command, unwrapped: &mut Unwrapped) {
         unwrapped.inner.extend(all.as_ref().and_then(|all| with(&inner, all)).map(Inner::Command));
         place(&mut inner, Some("{}"), unwrapped);
         // A name that begins with a place is no option.
-        if said::begins_with_a_name(arguments) {
+        if begins_with_a_name {
             inner.words.iter_mut().filter(|word| word.text == "{}").for_each(|word| word.text.insert_str(0, "./"));
         }
         if inner.words.is_empty() {

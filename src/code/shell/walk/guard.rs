@@ -6,6 +6,8 @@ use super::Walk;
 
 /// Most commands that this is asked about: what is above a node costs a walk from the top.
 const GUARDS_MAX: usize = 64;
+/// How deep in the tree one may stand for that: each step above it is one from the top.
+const DEPTH_MAX: usize = 256;
 /// How many constructs around one are looked at.
 const AROUND_MAX: usize = 64;
 /// The longest command that is looked at.
@@ -39,7 +41,7 @@ impl Walk<'_> {
         let by_working = tests && !changes && text.contains("-z");
         // Many tests keep no change of folders from being looked at.
         let kind = usize::from(!is_set && !changes);
-        if text.len() > LENGTH_MAX || !(is_set || changes || tests) || self.n_guards[kind] >= GUARDS_MAX {
+        if text.len() > LENGTH_MAX || self.depth > DEPTH_MAX || !(is_set || changes || tests) || self.n_guards[kind] >= GUARDS_MAX {
             return;
         }
         self.n_guards[kind] += 1;
