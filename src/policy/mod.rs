@@ -27,6 +27,8 @@ mod rule_cases;
 #[cfg(test)]
 mod rule_denials;
 #[cfg(test)]
+mod rule_everyday;
+#[cfg(test)]
 mod rule_written;
 mod tool;
 #[cfg(test)]
