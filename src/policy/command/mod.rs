@@ -31,6 +31,7 @@ mod network;
 mod place;
 mod protected;
 mod reading;
+mod renamed;
 mod sed;
 mod sed_script;
 mod setting;
@@ -131,6 +132,9 @@ fn judged(script: &Script, text: &str, working_directory: Option<&str>) -> (Vec<
     }
     undoing::judge(script, &grounds, &mut needs);
     gone::judge(script, &mut needs);
+    for (at, reason) in renamed::blocked(script, &grounds) {
+        needs[at].insert(Capability::BlockedCommand { reason });
+    }
     for (at, reason) in besides::blocked(script, &grounds) {
         needs[at].insert(Capability::BlockedCommand { reason });
     }

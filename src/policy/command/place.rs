@@ -217,6 +217,11 @@ pub(super) fn is_within_system(what: &str) -> bool {
     what.matches('/').count() > 1
 }
 
+/// Returns whether a path asks for the folder that a command stands in, or for the project's own.
+pub(super) fn is_folder_here(path: &str) -> bool {
+    behind(path, &TOP).or_else(|| behind(path, &HERE)).is_some()
+}
+
 /// How a path stands for the whole project.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Whole {
