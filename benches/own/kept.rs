@@ -19,6 +19,7 @@ use podbay::wire::keep::GitAnswer;
 use podbay::wire::keep::GitOrder;
 use podbay::wire::keep::GitSource;
 use podbay::wire::keep::Identity;
+use podbay::wire::keep::Outside;
 use podbay::wire::keep::Person;
 
 use super::Outcome;
@@ -159,7 +160,15 @@ impl Beside {
         let identity = Some(Identity { name: "Bench".to_owned(), email: "bench@localhost".to_owned() });
         let (id, sources) = ("bench".to_owned(), vec![self.source.clone()]);
         let person = Person { identity, ..Person::default() };
-        GitOrder::Prepare { id, sources, hidden: Vec::new(), person, review: None, place: BytesPath::default() }
+        GitOrder::Prepare {
+            id,
+            sources,
+            hidden: Vec::new(),
+            person,
+            review: None,
+            place: BytesPath::default(),
+            outside: Outside::default(),
+        }
     }
 
     fn settle(&self) -> GitOrder {

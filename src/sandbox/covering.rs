@@ -114,7 +114,7 @@ impl Looked {
     fn of(project: &Project, mut found: Found) -> Self {
         let outside = outside(project, found.repositories.iter().map(BytesPath::as_bytes));
         let (paths, unread) = (std::mem::take(&mut found.auto_run), std::mem::take(&mut found.unread));
-        let mut obeyed = Obeyed { paths, unread, said: Vec::new() };
+        let mut obeyed = Obeyed { paths, unread, ..Obeyed::default() };
         outside.add_to(&mut obeyed);
         (found.auto_run, found.unread) = (obeyed.paths, obeyed.unread);
         let (covers, warnings) = Covers::of(&found);

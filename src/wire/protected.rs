@@ -161,7 +161,7 @@ fn is_credentials(name: &str) -> bool {
 
 fn is_secret_in(folder: &str, name: &str) -> bool {
     // Of Rails as well, for each environment.
-    IN_FOLDERS.contains(&(folder, name)) || folder == "credentials" && name.ends_with(".key")
+    IN_FOLDERS.contains(&(folder, name)) || folder == "credentials" && name.strip_suffix(".key").is_some()
 }
 
 fn is_secret_file(name: &str) -> bool {

@@ -123,14 +123,12 @@ impl Run<'_> {
         if is_folder || after.is_folder() && !matches!(look.found, Found::Nothing) {
             return swapped(Swapped::KeptAs(String::from_utf8_lossy(name).into_owned()));
         }
-        match after {
-            Node::Folder { mode, .. } => Ok(mkdirat(folder, name, Mode::from_bits_truncate(mode | 0o700))?),
-            _ => {
-                // One that is there already is ours as well, and the disk lost what is in it.
-                let spot = Spot::new(folder.as_fd(), name, &self.journal.token, number);
-                Ok(spot.make_whole(&self.content(change, after)?)?)
-            }
+        if let Node::Folder { mode, .. } = after {
+            return Ok(mkdirat(folder, name, Mode::from_bits_truncate(mode | 0o700))?);
         }
+        // One that is there already is ours as well, and the disk lost what is in it.
+        let spot = Spot::new(folder.as_fd(), name, &self.journal.token, number);
+        Ok(spot.make_whole(&self.content(change, after)?)?)
     }
 
     /// Puts in its place what lies ready for it, where nothing stands; `None`: nothing lies ready.

@@ -66,7 +66,6 @@ impl Run<'_> {
         let spot = Spot::new(folder.as_fd(), split(change.path.as_bytes()).1, &self.journal.token, number);
         let was_folder = change.before.as_ref().is_some_and(Node::is_folder);
         match look.found {
-            Found::Nothing => Ok(()),
             Found::Folder { .. } if was_folder => {
                 let under = self.turning.under(number);
                 let mut is_whole =
@@ -76,8 +75,8 @@ impl Run<'_> {
                 }
                 self.remove_old(number)
             }
-            // It may be all there is of that path.
-            Found::Folder { .. } => Ok(()),
+            // A folder may be all there is of that path.
+            Found::Nothing | Found::Folder { .. } => Ok(()),
             found if self.is_ready(change, &found) => Ok(()),
             found if !was_folder && self.journal.is_before(change, &found) => self.remove_old(number),
             // The disk lost what is in it.

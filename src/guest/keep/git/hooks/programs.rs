@@ -138,7 +138,9 @@ impl All<'_> {
             }
         }
         found.retain(|(path, _)| counts(self, path));
-        found.iter().for_each(|(path, is_path)| self.program(path, *is_path));
+        for (path, is_path) in &found {
+            self.program(path, *is_path);
+        }
         let is_file = |path: &Vec<u8>| matches!(self.project.kind(path), Some(Kind::File | Kind::Link));
         found.into_iter().map(|(path, _)| path).filter(is_file).collect()
     }

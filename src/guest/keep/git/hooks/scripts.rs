@@ -49,7 +49,9 @@ impl All<'_> {
         }
         let (above, name) = split(folder);
         if name == HUSKYS {
-            HOOKS.iter().for_each(|hook| self.hook(&join(above, hook.as_bytes()), tree));
+            for hook in HOOKS {
+                self.hook(&join(above, hook.as_bytes()), tree);
+            }
         }
     }
 
@@ -76,7 +78,7 @@ impl All<'_> {
         }
         if let Some(text) = text_of(self.project, &end).filter(|text| is_of_shell(path, text)) {
             // It names what it works on, too.
-            self.named(tree, split(path).0, &named_in(&text), |all, path| all.is_script(path));
+            self.named(tree, split(path).0, &named_in(&text), Self::is_script);
         }
     }
 

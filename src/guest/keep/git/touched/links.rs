@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn links_are_told_from_files_however_they_are_listed() {
-        let said = b":000000 120000 000 a1 A\0up\0:100644 100644 b1 b2 M\0a b\0::100644 120000 120000 c1 c2 c3 MM\0g\0120000 blob d1\tin/l\0100644 blob e1\tf\0";
+        let said = b":000000 120000 000 a1 A\0up\0:100644 100644 b1 b2 M\0a b\0::100644 120000 120000 c1 c2 c3 MM\0g\x00120000 blob d1\tin/l\x00100644 blob e1\tf\0";
         let (paths, links) = listed(said);
         assert_eq!(paths, ["up", "a b", "g", "in/l", "f"].map(BytesPath::from));
         assert_eq!(links, [("up", "a1"), ("g", "c3"), ("in/l", "d1")].map(|(path, object)| (path.into(), object.to_owned())));
