@@ -254,14 +254,27 @@ fn is_tag(name: &str) -> bool {
 fn understand(object: &str) -> Option<Parsed> {
     let fields: Map<String, Value> = serde_json::from_str(object).ok()?;
     let raw: std::collections::BTreeMap<String, &RawValue> = serde_json::from_str(object).ok()?;
+    let name = ["tool", "name"].iter().find_map(|key| fields.get(*key));
+    let arguments = ["arguments", "parameters", "params", "args"].iter().find_map(|key| raw.get(*key));
     if let Some(answer) = fields.get("answer") {
+        // What is said beside a call it cannot know yet; beside one without arguments the answer is more likely meant.
+        if let (Some(Value::String(name)), Some(arguments)) = (name, arguments)
+            && !name.is_empty()
+            && serde_json::from_str::<Map<String, Value>>(arguments.get()).is_ok_and(|arguments| !arguments.is_empty())
+        {
+            return Some(call(name, arguments.get()));
+        }
         return Some(Parsed::Answer(answer.as_str().map_or_else(|| answer.to_string(), str::to_owned)));
     }
-    let name = ["tool", "name"].iter().find_map(|key| fields.get(*key))?;
-    let arguments = ["arguments", "parameters", "params", "args"].iter().find_map(|key| raw.get(*key));
+    let name = name?;
     match (name.as_str(), arguments) {
         (Some(name), Some(arguments)) => Some(call(name, arguments.get())),
-        (Some(name), None) if fields.contains_key("tool") => Some(call(name, "{}")),
+        (Some(name), None) if fields.contains_key("tool") => {
+            // Arguments may lie beside the name.
+            let beside: Map<String, Value> =
+                fields.iter().filter(|(key, _)| *key != "tool").map(|(key, value)| (key.clone(), value.clone())).collect();
+            Some(call(name, &Value::Object(beside).to_string()))
+        }
         (None, _) if fields.contains_key("tool") => Some(Parsed::Faulty("\"tool\" must be the name of a tool, as a string.".to_owned())),
         // `{"name": "x"}` alone is ordinary JSON.
         _ => None,
@@ -337,6 +350,14 @@ mod tests {
         assert_eq!(parse(r#"{"tool": "bash", "arguments": { "command":"ls" }}"#), call(r#"{ "command":"ls" }"#));
         assert_eq!(parse("Sure!\n```json\n{\"name\": \"bash\", \"parameters\": {}}\n```"), call("{}"));
         assert_eq!(parse(r#"{"tool": "bash"}"#), call("{}"));
+        assert_eq!(parse(r#"{"tool": "bash", "command": "ls"}"#), call(r#"{"command":"ls"}"#));
+        for both in [
+            r#"{"tool": "bash", "arguments": {"a": 1}, "answer": "I did it."}"#,
+            r#"{"answer": "I did it.", "tool": "bash", "arguments": {"a": 1}}"#,
+        ] {
+            assert_eq!(parse(both), call(r#"{"a": 1}"#), "{both}");
+        }
+        assert_eq!(parse(r#"{"tool": "none", "arguments": {}, "answer": "Hi."}"#), Parsed::Answer("Hi.".to_owned()));
         assert_eq!(parse("{broken} {\"tool\": \"bash\", \"arguments\": {}}"), call("{}"));
         assert_eq!(
             parse("I read it.\n{\"tool\": \"bash\", \"arguments\": {}}\n{\"tool\": \"bash\", \"arguments\": {\"a\": 1}}"),
