@@ -77,12 +77,24 @@ impl Calls {
         };
         let id = piece.id.unwrap_or_default();
         let name = piece.name.unwrap_or_default();
-        // Some servers give every call the index 0, or none at all: a new id with a name, or a second name after arguments, is a new call.
+        // Some servers give every call the index 0, or none at all: a new id with a name, or a second name after arguments, is a new call, and
+        // so is a name with an object behind a whole one, unless it is the same once more.
+        if let Some(call) = known.map(|at| &self.list[at])
+            && id.is_empty()
+            && name == call.name
+            && call.object.is_whole()
+            && call.arguments.trim() != "{}"
+            && piece.arguments.text() == call.arguments
+        {
+            return None;
+        }
         let at = known.filter(|&at| {
             let call = &self.list[at];
             let other_id = !id.is_empty() && !call.id.is_empty() && id != call.id;
+            let begins_object = piece.arguments.text().trim_start().starts_with('{');
+            let is_another = !name.is_empty() && begins_object && call.object.is_whole() && call.arguments.trim() != "{}";
             let renamed = piece.index.is_none() && !name.is_empty() && !call.arguments.is_empty() && (id.is_empty() || other_id);
-            !(renamed || other_id && !name.is_empty())
+            !(renamed || other_id && !name.is_empty() || is_another)
         });
         let at = if let Some(at) = at {
             if self.dropping && piece.index.is_none() {
@@ -291,6 +303,9 @@ mod tests {
         );
         check(vec![piece(None, "", "a", "{}"), piece(None, "", "b", "{}")], &[("?", "a", "{}"), ("?", "b", "{}")]);
         check(vec![piece(Some(0), "x", "a", "{}"), piece(Some(0), "y", "b", "{}")], &[("x", "a", "{}"), ("y", "b", "{}")]);
+        let whole = |arguments: &str| piece(Some(0), "", "a", arguments);
+        check(vec![whole("{\"p\":1}"), whole("{\"p\":2}")], &[("?", "a", "{\"p\":1}"), ("?", "a", "{\"p\":2}")]);
+        check(vec![whole("{\"p\":1}"), whole("{\"p\":1}"), whole("")], &[("?", "a", "{\"p\":1}")]);
     }
 
     #[test]
