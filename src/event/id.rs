@@ -14,7 +14,7 @@ fn random<const N: usize>() -> String {
 
 /// Names a session: twelve characters that cannot be mistaken for one another.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
+#[serde(try_from = "String", into = "String")]
 pub struct SessionId(String);
 
 impl SessionId {
@@ -24,6 +24,21 @@ impl SessionId {
 
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+/// Paths are made of ids, so that what is read from a file must be one.
+impl TryFrom<String> for SessionId {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<SessionId> for String {
+    fn from(id: SessionId) -> Self {
+        id.0
     }
 }
 

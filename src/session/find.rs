@@ -88,7 +88,8 @@ pub(super) fn file_name(at: Timestamp, session: &SessionId) -> String {
 
 /// Returns the session that a log's name tells.
 pub(super) fn session_of(path: &Path) -> Option<SessionId> {
-    let (_, session) = path.file_name()?.to_str()?.strip_suffix(".jsonl")?.split_once('_')?;
+    let (date, session) = path.file_name()?.to_str()?.strip_suffix(".jsonl")?.split_once('_')?;
+    date.parse::<jiff::civil::Date>().ok()?;
     session.parse().ok()
 }
 

@@ -86,6 +86,12 @@ pub fn read(path: &Path) -> Result<Records, Error> {
         return Err(Error::Newer { path: path.to_owned(), version: *version });
     }
     let header = events.first().and_then(Header::of);
+    if let (Some(header), Some(named)) = (&header, find::session_of(path))
+        && header.session != named
+    {
+        let what = format!("the log is named after session {named}, and says that it is that of {}", header.session);
+        problems.push(Problem { line: 1, what });
+    }
     let named = header.as_ref().map(|header| header.session.clone()).or_else(|| find::session_of(path));
     match named {
         Some(session) if !events.is_empty() => Ok(Records { session, header, events, problems }),

@@ -225,6 +225,27 @@ fn logs_of_all_versions_tell_their_conversation() {
     }
 }
 
+/// REL-17: paths are made of a session's id, so that one of somebody else's making must be none.
+#[test]
+fn a_session_that_the_log_names_is_an_id_and_that_of_its_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = fs::read_to_string(fixture("v1.jsonl")).expect("there");
+    let read = |session: &str, name: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, text.replacen("abcdefghjkmn", session, 1)).expect("written");
+        let records = session::read(&path).expect("reads");
+        (records.session.to_string(), records.problems.into_iter().map(|problem| problem.what).collect::<Vec<_>>())
+    };
+    for odd in ["../../../../victim", "/tmp/victim", "", "A"] {
+        let (session, problems) = read(odd, "2026-11-21_mnabcdefghjk.jsonl");
+        assert_eq!(session, "mnabcdefghjk", "{odd}");
+        assert!(problems[0].contains("is no session id"), "{odd} {problems:?}");
+    }
+    let (session, problems) = read("abcdefghjkmn", "2026-11-21_mnabcdefghjk.jsonl");
+    assert!(session == "abcdefghjkmn" && problems[0].contains("named after session mnabcdefghjk"), "{problems:?}");
+    assert_eq!(read("abcdefghjkmn", "2026-11-21_abcdefghjkmn.jsonl"), ("abcdefghjkmn".to_owned(), vec![]));
+}
+
 /// What the model knows of files goes on with the session; to a reader that does not know the field, the record is what it was.
 #[test]
 fn what_the_model_knows_of_files_is_read_from_the_log() {
