@@ -50,6 +50,8 @@ const TOKENS: &[&str] = &[
     "[/AVAILABLE_TOOLS]",
     "[TOOL_CALL]",
     "[/TOOL_CALL]",
+    "[TOOL_REQUEST]",
+    "[END_TOOL_REQUEST]",
     "[TOOL_CALLS]",
     "[TOOL_RESULTS]",
     "[/TOOL_RESULTS]",

@@ -1,6 +1,7 @@
 //! Calls without a tag, at the beginning of a line: bare JSON, Llama's and xLAM's; Python's lists; `functools[…]` of Phi; `Action:` of
-//! Command-R; a name above its arguments, as Functionary and GLM-4 write.
+//! Command-R and of agents that reason and act in turns; a name above its arguments, as Functionary and GLM-4 write.
 
+use super::Call;
 use super::call::Form;
 use super::channel;
 use super::channel::Follows;
@@ -80,6 +81,8 @@ pub(super) fn read(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<Cer
                 c.spaces();
                 if c.take("```")? {
                     fence::read(c, "```", tools, found)?;
+                } else if c.peek()?.is_ascii_alphabetic() {
+                    react(c, tools, found)?;
                 } else {
                     family::objects(c, Form::Open, tools, found)?;
                 }
@@ -114,6 +117,18 @@ pub(super) fn read(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<Cer
             Ok(Certainty::Likely)
         }
     }
+}
+
+/// Reads `NAME`, and `Action Input:` with an object on the next line; `Action:` was passed.
+fn react(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<()> {
+    let tools = tools.only_known();
+    let word = c.run(tagged::is_name)?;
+    let name = family::name(word, &tools, found)?;
+    c.spaces();
+    c.expect("Action Input:")?;
+    let arguments = family::arguments(c)?;
+    found.push([Call { name, arguments }], c.at());
+    Ok(())
 }
 
 /// Reads `to=functions.NAME<|channel|>…<|message|>{…}`: gpt-oss may name the tool behind its role, with which the prompt ends.

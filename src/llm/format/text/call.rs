@@ -32,8 +32,8 @@ impl Call {
     }
 }
 
-const NAMES: [&str; 6] = ["name", "tool", "tool_name", "function_name", "function", "recipient_name"];
-pub(super) const ARGUMENTS: [&str; 7] = ["arguments", "parameters", "params", "args", "input", "tool_input", "kwargs"];
+const NAMES: [&str; 7] = ["name", "tool", "tool_name", "function_name", "function", "recipient_name", "action"];
+pub(super) const ARGUMENTS: [&str; 8] = ["arguments", "parameters", "params", "args", "input", "tool_input", "kwargs", "action_input"];
 /// Objects that hold the call.
 const WRAPPERS: [&str; 3] = ["function", "tool_call", "function_call"];
 /// Fields that are neither.
@@ -46,7 +46,9 @@ const MAX_LAYERS: usize = 4;
 pub(super) enum Form {
     /// It stands where only calls stand: the arguments may be missing, or lie beside the name.
     Marked,
-    /// It stands in the open: name and arguments must both be there.
+    /// The text ends before its end: name and arguments must both be there, in a field of their own.
+    Cut,
+    /// It stands in the open: name and arguments must both be there, in a field of their own or all that the tool must have beside the name.
     Open,
 }
 
@@ -55,7 +57,7 @@ impl Form {
     fn name<'n>(self, written: &'n str, tools: &'n Tools) -> Option<&'n str> {
         match self {
             Self::Marked => tools.called(written),
-            Self::Open => tools.resolve(written),
+            Self::Cut | Self::Open => tools.resolve(written),
         }
     }
 }
@@ -111,13 +113,24 @@ fn of_fields(fields: &Map<String, Value>, form: Form, tools: &Tools, depth: usiz
     let name = form.name(name, tools)?;
     let arguments = match (ARGUMENTS.iter().find_map(|key| fields.get(*key)), form) {
         (Some(written), _) => arguments(written)?,
-        (None, Form::Open) => return None,
-        (None, Form::Marked) => {
+        (None, Form::Cut) => return None,
+        (None, Form::Open | Form::Marked) => {
             let beside = |key: &String| key != name_key && !BESIDES.contains(&key.as_str());
-            Value::Object(fields.iter().filter(|(key, _)| beside(key)).map(|(key, value)| (key.clone(), value.clone())).collect())
+            let beside: Map<String, Value> =
+                fields.iter().filter(|(key, _)| beside(key)).map(|(key, value)| (key.clone(), value.clone())).collect();
+            if form == Form::Open && !are_all(&beside, name, tools) {
+                return None;
+            }
+            Value::Object(beside)
         }
     };
     (!is_schema(&arguments)).then(|| Call { name: name.to_owned(), arguments: exact::write(&arguments) })
+}
+
+/// Returns whether these are arguments of a tool and nothing else, and all that must be there are.
+fn are_all(fields: &Map<String, Value>, tool: &str, tools: &Tools) -> bool {
+    let required = tools.required(tool).unwrap_or_default();
+    !required.is_empty() && required.iter().all(|name| fields.contains_key(*name)) && fields.keys().all(|key| tools.may_have(tool, key))
 }
 
 /// Returns whether arguments are a tool's schema: a model that repeats what it was told calls nothing.

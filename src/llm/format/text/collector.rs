@@ -1,6 +1,7 @@
 //! Puts in order what was recognised: what can be said at once, and what must wait until the message has shown what it is.
 
 use super::call::Call;
+use super::shaped;
 
 /// More of a message, as soon as it is sure.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +44,8 @@ pub(super) struct Collector {
     ready: Vec<Piece>,
     /// All that comes after a likely call, and that call; empty most of the time.
     held: Vec<Held>,
+    /// Content that is more than blanks is among that.
+    holds_content: bool,
     has_calls: bool,
     has_content: bool,
     /// Blanks before the content are part of it.
@@ -51,6 +54,9 @@ pub(super) struct Collector {
     pad: String,
     /// Those blanks alone.
     blanks: String,
+    /// How the content begins, up to a bound, and whether there is more of it.
+    head: String,
+    is_longer: bool,
 }
 
 impl Collector {
@@ -62,13 +68,18 @@ impl Collector {
         self.keeps_blanks = true;
     }
 
+    /// Returns how the content begins.
+    pub(super) fn head(&self) -> &str {
+        &self.head
+    }
+
     pub(super) fn has_calls(&self) -> bool {
         self.has_calls
     }
 
     /// Returns whether content was found that is more than blanks.
     pub(super) fn has_content(&self) -> bool {
-        self.has_content || self.held.iter().any(|held| matches!(held, Held::Text(Place::Content, text) if !text.trim().is_empty()))
+        self.has_content || self.holds_content
     }
 
     pub(super) fn text(&mut self, place: Place, text: &str) {
@@ -86,6 +97,7 @@ impl Collector {
             self.release(|_| false);
             return self.say(place, text);
         }
+        self.holds_content |= place == Place::Content && !text.trim().is_empty();
         match self.held.last_mut() {
             Some(Held::Text(last, before)) if *last == place => before.push_str(text),
             _ => self.held.push(Held::Text(place, text.to_owned())),
@@ -123,6 +135,8 @@ impl Collector {
     pub(super) fn rethink(&mut self) {
         self.ready.push(Piece::Rethought);
         self.has_content = false;
+        self.head.clear();
+        self.is_longer = false;
         self.pad.clear();
         self.blanks.clear();
     }
@@ -131,6 +145,7 @@ impl Collector {
     pub(super) fn unhead(&mut self, has_words: bool) {
         self.ready.push(Piece::Headed);
         self.has_content &= has_words;
+        self.head.drain(..self.head.find('\n').map_or(self.head.len(), |end| end + 1));
     }
 
     /// Decides what was held back: nothing more comes.
@@ -144,7 +159,7 @@ impl Collector {
         };
         if wanted == Some(Place::Reasoning) && self.weighs() {
             // Two ways that a thought weighs: nobody knows which one it chose.
-            for held in std::mem::take(&mut self.held) {
+            for held in self.take_held() {
                 match held {
                     Held::Text(place, text) => self.say(place, &text),
                     Held::Noise(token) => self.say_noise(&token),
@@ -168,8 +183,13 @@ impl Collector {
         self.held.get(first..last).is_some_and(|between| between.iter().any(is_word))
     }
 
+    fn take_held(&mut self) -> Vec<Held> {
+        self.holds_content = false;
+        std::mem::take(&mut self.held)
+    }
+
     fn release(&mut self, is_call: impl Fn(Place) -> bool) {
-        for held in std::mem::take(&mut self.held) {
+        for held in self.take_held() {
             match held {
                 Held::Text(place, text) => self.say(place, &text),
                 Held::Noise(token) => self.say_noise(&token),
@@ -204,12 +224,22 @@ impl Collector {
         let pad = std::mem::take(&mut self.pad);
         self.blanks.clear();
         self.has_content |= !text.trim().is_empty();
+        self.keep_head(&pad);
+        self.keep_head(text);
         match self.ready.last_mut() {
             Some(Piece::Content(before)) => {
                 before.push_str(&pad);
                 before.push_str(text);
             }
             _ => self.ready.push(Piece::Content(pad + text)),
+        }
+    }
+
+    fn keep_head(&mut self, text: &str) {
+        if !self.is_longer {
+            let end = text.floor_char_boundary(shaped::MAX.saturating_sub(self.head.len()));
+            self.head.push_str(&text[..end]);
+            self.is_longer = end < text.len();
         }
     }
 

@@ -57,6 +57,27 @@ pub(super) const FORMATS: &[Format] = &[
         cut: "[TOOL_CALL]{\"name\": \"bash\", \"arguments\": {",
     },
     Format {
+        name: "lm studio",
+        one: "[TOOL_REQUEST]{\"name\": \"bash\", \"arguments\": {\"command\": \"ls -l\"}}[END_TOOL_REQUEST]",
+        two: "[TOOL_REQUEST]{\"name\": \"bash\", \"arguments\": {\"command\": \"ls -l\"}}[END_TOOL_REQUEST]\n[TOOL_REQUEST]\n{\"name\": \"read_file\", \"arguments\": {\"path\": \"a b.txt\", \"limit\": 5}}\n[END_TOOL_REQUEST]",
+        odd: "[TOOL_REQUEST]{\"name\": \"bash\", \"arguments\": {\"command\": \"grep \"it's\" *.rs\"}}[END_TOOL_REQUEST]",
+        cut: "[TOOL_REQUEST]{\"name\": \"bash\", \"arguments\": {",
+    },
+    Format {
+        name: "reason and act",
+        one: "Action: bash\nAction Input: {\"command\": \"ls -l\"}",
+        two: "Action: bash\nAction Input: {\"command\": \"ls -l\"}\nAction: read_file\nAction Input:\n```json\n{\"path\": \"a b.txt\", \"limit\": 5}\n```",
+        odd: "Action: bash\nAction Input: {'command': 'grep \"it\\'s\" *.rs'}",
+        cut: "Action: bash\nAction Input: {\"command\": \"ls",
+    },
+    Format {
+        name: "action, fields beside the name",
+        one: "{\"action\": \"bash\", \"action_input\": {\"command\": \"ls -l\"}}",
+        two: "{\"tool\": \"bash\", \"command\": \"ls -l\"}\n{\"tool\": \"read_file\", \"path\": \"a b.txt\", \"limit\": 5}",
+        odd: "{'action': 'bash', 'action_input': {'command': 'grep \"it\\'s\" *.rs'}}",
+        cut: "{\"action\": \"bash\", \"action_input\": {\"command\": \"ls",
+    },
+    Format {
         name: "openmono, granite 20b",
         one: "<function_call>{\"name\": \"bash\", \"arguments\": {\"command\": \"ls -l\"}}</function_call>",
         two: "<function_call> {\"name\": \"bash\", \"arguments\": {\"command\": \"ls -l\"}} <function_call> {\"name\": \"read_file\", \"arguments\": {\"path\": \"a b.txt\", \"limit\": 5}}",

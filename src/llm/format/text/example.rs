@@ -2,6 +2,10 @@
 //!
 //! A file may be called an example, and reading it is a call all the same; so the words must speak of one.
 
+/// What tells a person what to do with code.
+const ADVISING: [&str; 12] =
+    ["replace", "add", "use", "put", "append", "paste", "insert", "change", "should", "recommend", "fix", "be added"];
+
 /// What introduces an example.
 const WORDS: [&str; 14] = [
     "for example",
@@ -310,6 +314,13 @@ impl Before {
     /// Returns whether a call was shown, and no words since announce another one.
     pub(super) fn goes_on_showing(&self) -> bool {
         self.has_shown && !self.intends()
+    }
+
+    /// Returns whether the last sentence tells the person what to do with code that follows.
+    pub(super) fn advises(&self) -> bool {
+        let sentence = self.last_sentence();
+        let is_own = ["i", "i'll", "let"].contains(&sentence.split_whitespace().next().unwrap_or_default());
+        ADVISING.iter().any(|word| has_word(&sentence, word)) && !is_own && !self.intends()
     }
 
     fn intends(&self) -> bool {

@@ -95,7 +95,7 @@ pub(super) fn objects(c: &mut Cursor, form: Form, tools: &Tools, found: &mut Fou
     let text = c.since(begin);
     // The end of the text closed it: without arguments nobody knows whether some would have come.
     let is_cut = text.starts_with(['{', '[']) && !text.ends_with(['}', ']']) && c.peek_or_end()?.is_none();
-    let calls = call::calls(text, &value, if is_cut { Form::Open } else { form }, tools);
+    let calls = call::calls(text, &value, if is_cut { Form::Cut } else { form }, tools);
     if is_cut && calls.is_empty() {
         return Err(Stop::More);
     }

@@ -19,11 +19,14 @@ pub(super) enum Certainty {
     Certain,
     /// Only if the message has no certain one.
     Likely,
+    /// The same, and only if the words before do not give it to a person: it is a block of Python.
+    Program,
 }
 
 /// Words behind the fence that say what it holds.
 const CALLS: [&str; 5] = ["tool_call", "tool_calls", "tool_code", "function_call", "tool"];
-const ANY: [&str; 7] = ["", "json", "json5", "jsonc", "xml", "python", "plaintext"];
+const ANY: [&str; 6] = ["", "json", "json5", "jsonc", "xml", "plaintext"];
+const PYTHON: &str = "python";
 
 /// Reads a fence whose `n` marks were passed.
 pub(super) fn read(c: &mut Cursor, mark: &str, tools: &Tools, found: &mut Found) -> Read<Certainty> {
@@ -31,6 +34,8 @@ pub(super) fn read(c: &mut Cursor, mark: &str, tools: &Tools, found: &mut Found)
     let word = c.run(|byte| byte.is_ascii_alphanumeric() || byte == b'_')?;
     let certainty = if CALLS.contains(&word) {
         Certainty::Certain
+    } else if word == PYTHON {
+        Certainty::Program
     } else if ANY.contains(&word) {
         Certainty::Likely
     } else {
@@ -38,7 +43,7 @@ pub(super) fn read(c: &mut Cursor, mark: &str, tools: &Tools, found: &mut Found)
     };
     c.run(|byte| matches!(byte, b' ' | b'\t' | b'\r'))?;
     c.expect("\n")?;
-    let is_python = certainty == Certainty::Certain || word == "python";
+    let is_python = matches!(certainty, Certainty::Certain | Certainty::Program);
     loop {
         c.spaces();
         let has_some = !found.calls.is_empty();

@@ -42,6 +42,7 @@ mod properties;
 mod pythonic;
 #[cfg(test)]
 mod run_on;
+mod shaped;
 mod tagged;
 #[cfg(test)]
 mod templates;

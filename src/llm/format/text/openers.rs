@@ -70,6 +70,8 @@ const TOKENS: &[(&str, Opener)] = &[
     ("<tool_call ", Opener::Attributed),
     ("<|tool_call|>", Calls(&["<|/tool_call|>", "<|tool_call|>", "</tool_call>"])),
     ("[TOOL_CALL]", Calls(&["[/TOOL_CALL]"])),
+    // What LM Studio tells models that have no form of their own.
+    ("[TOOL_REQUEST]", Calls(&["[END_TOOL_REQUEST]"])),
     ("<function_call>", Calls(&["</function_call>"])),
     ("<tool>", Calls(&["</tool>"])),
     // MiniMax M1, Hunyuan, Apriel, Jamba.

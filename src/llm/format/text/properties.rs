@@ -286,3 +286,15 @@ fn a_hostile_megabyte_costs_a_bounded_number_of_looks() {
     }
     check("<|tool_calls_section_begin|>", " ", 1 << 17, 16);
 }
+
+/// What is held back is gone through once, however many calls are.
+#[test]
+fn many_calls_that_no_token_marks_are_read_in_time() {
+    let started = std::time::Instant::now();
+    for line in ["bash(command=\"x\")\n", "[bash(command=\"x\")]\n\n", "bash\n{\"command\":\"ls\"}\n", "read_file(path=\"x\")\n"] {
+        let n = 20_000;
+        let parsed = parse(&line.repeat(n), &tools(), None);
+        assert!(parsed.calls.len() == n && parsed.content.is_empty(), "{line}");
+    }
+    assert!(started.elapsed().as_secs() < 120, "{:?}", started.elapsed());
+}

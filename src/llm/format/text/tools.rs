@@ -32,6 +32,7 @@ struct Parameter {
     name: String,
     /// Types of JSON that the schema allows; none where it does not say.
     types: Vec<String>,
+    is_required: bool,
 }
 
 impl Tools {
@@ -96,6 +97,12 @@ impl Tools {
         self.by_name.get(tool).is_none_or(|all| all.is_empty() || all.iter().any(|one| one.name == parameter))
     }
 
+    /// Returns the arguments that a known tool must have.
+    pub(super) fn required(&self, tool: &str) -> Option<Vec<&str>> {
+        let all = self.by_name.get(tool)?;
+        Some(all.iter().filter(|parameter| parameter.is_required).map(|parameter| parameter.name.as_str()).collect())
+    }
+
     /// Returns what an argument that stands as bare text is meant to be.
     pub(super) fn typed(&self, tool: &str, parameter: &str, text: &str) -> Value {
         let known = self.by_name.get(tool).and_then(|all| all.iter().find(|one| one.name == parameter));
@@ -146,8 +153,12 @@ fn nearly(text: &str, types: &[String]) -> Option<Value> {
 fn parameters(schema: &Value) -> Vec<Parameter> {
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return Vec::new() };
     let required: Vec<&str> = schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
-    let mut all: Vec<Parameter> =
-        properties.iter().map(|(name, property)| Parameter { name: name.clone(), types: types(property, schema, 0) }).collect();
+    let parameter = |(name, property): (&String, &Value)| Parameter {
+        name: name.clone(),
+        types: types(property, schema, 0),
+        is_required: required.contains(&name.as_str()),
+    };
+    let mut all: Vec<Parameter> = properties.iter().map(parameter).collect();
     // Where arguments go by their place, those that must be there come first.
     all.sort_by_key(|parameter| required.iter().position(|name| *name == parameter.name).unwrap_or(usize::MAX));
     all

@@ -16,6 +16,7 @@ use super::hint::Hint;
 use super::line::Line;
 use super::openers;
 use super::openers::Opener;
+use super::shaped;
 use super::tools::Tools;
 use super::unread::Unread;
 use ends::Ends;
@@ -80,6 +81,8 @@ pub struct Parser {
     is_closed: bool,
     /// Somebody else's turn has begun: nothing behind it is part of the answer.
     is_over: bool,
+    /// Calls were met that stand where examples do.
+    has_quoted: bool,
     /// The calls so far mark their own ends, so that words behind them say nothing of whether they were meant.
     marks_ends: bool,
     incomplete: Option<Incomplete>,
@@ -140,6 +143,7 @@ impl Parser {
             is_final: false,
             is_closed: false,
             is_over: false,
+            has_quoted: false,
             marks_ends: false,
             incomplete: None,
             unread: Vec::new(),
@@ -207,6 +211,14 @@ impl Parser {
         self.out.finish();
         if self.incomplete.is_none() {
             self.incomplete = std::mem::take(&mut self.unread).into_iter().find_map(|unread| unread.settle(&self.tools));
+        }
+        if self.incomplete.is_none()
+            && !self.out.has_calls()
+            && !self.has_quoted
+            && let Some(name) = shaped::named(self.out.head(), &self.tools)
+        {
+            let (name, text) = (Some(name.to_owned()), self.out.head().to_owned());
+            self.incomplete = Some(Incomplete { part: Part::Unclear, name, text });
         }
         if self.incomplete.is_none() && matches!(self.state, State::Thought(_)) && !self.out.has_calls() {
             self.incomplete = Some(Incomplete { part: Part::Reasoning, name: None, text: String::new() });
@@ -314,6 +326,7 @@ impl Parser {
         let raw = &text[self.at..found.end];
         let step = self.plain(text, found.end);
         self.before.showed();
+        self.has_quoted = true;
         if quoted != Quoted::Said {
             self.out.mention(raw, found.calls);
         }

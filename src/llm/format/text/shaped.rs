@@ -1,0 +1,103 @@
+//! Answers that are a block in no form that is known, and name a tool with all that it must have: `<write_file><path>a</path>…`, `@bash {…}`,
+//! a list of fields. There are more of those forms than can be listed.
+//!
+//! Nothing is carried out by such a guess. But an answer that ends with nothing done must not pass for one that is done, so the model is asked.
+
+use super::tools::Tools;
+
+/// How far from the beginning such a block begins, and how far from there its tool stands, in bytes.
+const NEAR: usize = 300;
+/// How much of an answer is looked at, in bytes.
+pub(super) const MAX: usize = 4096;
+/// Words before a colon that begin such a block.
+const LABELS: [&str; 7] = ["tool", "tool_name", "tool_call", "action", "function", "call", "name"];
+
+/// Returns the tool that an answer seems to call by a block that is all of it but for a few words before; `head` is its beginning.
+pub(super) fn named<'t>(head: &str, tools: &'t Tools) -> Option<&'t str> {
+    let block = &head[begin(head, tools)?..];
+    // A sentence at its end is about it, and a schema tells of a tool.
+    if block.trim_end().ends_with(['.', '!', '?', ':']) || block.contains("\"properties\"") {
+        return None;
+    }
+    let near = &block[..block.floor_char_boundary(NEAR)];
+    let (word, name) = words(near).find_map(|word| Some((word, tools.resolve(word).filter(|name| is_telling(name))?)))?;
+    let behind = &block[word.as_ptr().addr() - block.as_ptr().addr() + word.len()..];
+    let required = tools.required(name)?;
+    (!required.is_empty() && required.iter().all(|field| is_field(behind, field))).then_some(name)
+}
+
+/// Returns where the first line begins that is no words. Code is none of it, unless its fence has the name of a tool.
+fn begin(head: &str, tools: &Tools) -> Option<usize> {
+    let near = &head[..head.floor_char_boundary(NEAR)];
+    let is_code = |line: &&str| {
+        let text = line.trim_start();
+        let word = text.trim_start_matches(['`', '~']);
+        text.len() - word.len() >= 3 && !tools.has(word)
+    };
+    near.split_inclusive('\n').take_while(|line| !is_code(line)).find_map(|line| {
+        let text = line.trim_start();
+        let label = text.split_once(':').map(|(label, _)| label.trim().to_ascii_lowercase());
+        let is_block = text.starts_with(['<', '{', '@', '&', '`', '\u{273f}'])
+            || text.contains("to=functions.")
+            || label.is_some_and(|label| LABELS.contains(&label.as_str()));
+        is_block.then(|| line.as_ptr().addr() - head.as_ptr().addr())
+    })
+}
+
+/// Returns whether nobody writes a tool's name by chance.
+fn is_telling(name: &str) -> bool {
+    name.contains('_') || name == "bash"
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).filter(|word| !word.is_empty())
+}
+
+/// Returns whether a text gives a value to a name: `"path": …`, `path=…`, `<path>…`.
+fn is_field(text: &str, name: &str) -> bool {
+    text.match_indices(name).any(|(at, _)| {
+        let before = text[..at].chars().next_back();
+        let behind = text[at + name.len()..].trim_start_matches(['"', '\'', '\\', ' ']);
+        !before.is_some_and(|c| c.is_alphanumeric() || c == '_') && behind.starts_with([':', '=', '>'])
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::corpus::tools;
+    use super::super::parse;
+    use super::super::parser::Part;
+
+    #[test]
+    fn a_block_that_names_a_tool_and_all_it_must_have_is_asked_about() {
+        for text in [
+            "<read_file>\n<path>c.txt</path>\n</read_file>",
+            "I look.\n\n<bash>\n<command>ls -l</command>\n</bash>",
+            "{\"thought\": \"hm\", \"step\": {\"do\": \"read_file\", \"with\": {\"path\": \"a\"}}}",
+            "{\"read_file\": {\"path\": \"a\"}}",
+            "assistantcommentary to=functions.read_file json{\"path\":\"a\"}",
+            "&lt;tool_call&gt;{\"name\": \"read_file\", \"arguments\": {\"path\": \"a\"}}&lt;/tool_call&gt;",
+            "```read_file\n{\"path\": \"a\"}\n```",
+            "Tool: read_file\nArguments: {\"path\": \"a\"}",
+            "@read_file {\"path\": \"a\"}",
+            "\u{273f}FUNCTION\u{273f}: read_file\n\u{273f}ARGS\u{273f}: {\"path\": \"a\"}",
+            "tool: bash\nargs:\n  command: ls",
+        ] {
+            let parsed = parse(text, &tools(), None);
+            let incomplete = parsed.incomplete.unwrap_or_else(|| panic!("{text}"));
+            assert_eq!((incomplete.part, parsed.calls.len()), (Part::Unclear, 0), "{text}");
+            assert!(matches!(incomplete.name.as_deref(), Some("read_file" | "bash")), "{text}");
+        }
+        for text in [
+            "The tag <read_file> takes <path>c.txt</path>, as the page says.",
+            "`read_file` reads a file; its `path` is the one to read.",
+            "{\"label\": \"build\", \"command\": \"bash build.sh\"}",
+            "```yaml\nservices:\n  a:\n    command: bash -c ls\n```",
+            "```sh\nbash run.sh --path=x\n```",
+            "[1] The function read_file is in src/a.rs: it takes path and limit.",
+            "<p>bash</p>",
+        ] {
+            assert_eq!(parse(text, &tools(), None).incomplete, None, "{text}");
+        }
+    }
+}
