@@ -27,8 +27,6 @@ mod rule_cases;
 #[cfg(test)]
 mod rule_denials;
 #[cfg(test)]
-mod rule_everyday;
-#[cfg(test)]
 mod rule_written;
 mod tool;
 #[cfg(test)]

@@ -260,11 +260,6 @@ impl Files {
         held.map(|(_, held)| held.clone())
     }
 
-    /// Returns whether the text writes no file that it may run.
-    pub(super) fn is_empty(&self) -> bool {
-        self.held.is_empty()
-    }
-
     /// Returns a file that was run by what stands in front of what writes it: a loop or a trap may come by it again.
     pub(super) fn written_behind(&self) -> Option<&str> {
         self.ran.iter().filter(|file| self.held.contains_key(*file)).min().map(String::as_str)

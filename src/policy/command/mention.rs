@@ -16,7 +16,7 @@ use crate::code::shell::WordKind;
 
 /// Programs, besides those that only read, whose words are names, patterns, packages or texts, and start nothing; those that have scripts or
 /// options which do are looked at by themselves.
-const DATA: [&str; 101] = [
+const DATA: [&str; 98] = [
     "[",
     "[[",
     "ack",
@@ -66,9 +66,7 @@ const DATA: [&str; 101] = [
     "jest",
     "kill",
     "killall",
-    "kubectl",
     "let",
-    "ln",
     "local",
     "mawk",
     "mkdir",
@@ -117,13 +115,10 @@ const DATA: [&str; 101] = [
     "whereis",
     "yarn",
     "yq",
-    "zip",
 ];
 /// Those of them that copy a file they are given, or may pack it; the others do where their output goes into a file.
-const COPIES: [&str; 19] = [
-    "base32", "base64", "bzip2", "cat", "cp", "gzip", "head", "hexdump", "ln", "mv", "od", "sort", "tac", "tail", "tar", "tee", "xxd",
-    "xz", "zip",
-];
+const COPIES: [&str; 17] =
+    ["base32", "base64", "bzip2", "cat", "cp", "gzip", "head", "hexdump", "mv", "od", "sort", "tac", "tail", "tar", "tee", "xxd", "xz"];
 /// Those that may start what their environment holds.
 const AWKS: [&str; 4] = ["awk", "gawk", "mawk", "nawk"];
 /// Programs to which a bare word is what they are to make.
@@ -148,9 +143,6 @@ const GIT_STARTS: [&str; 17] = [
     "send-email",
     "send-pack",
 ];
-/// Verbs of kubectl whose words are names of things and files.
-const KUBECTL_NAMES: [&str; 14] =
-    ["annotate", "apply", "create", "delete", "describe", "diff", "explain", "expose", "get", "label", "logs", "patch", "rollout", "scale"];
 /// What separates names from each other in a text of whatever language.
 const BETWEEN: &str = " \t\n\r;|&(){}[]$`'\"=,:!<>@#\\";
 /// What stands in front of a pattern for the files of programs.
@@ -165,8 +157,6 @@ pub(in crate::policy) struct Around<'a> {
     exported: Vec<&'a str>,
     /// It goes to a folder of programs, where their names alone say which file is meant.
     stands_among_programs: bool,
-    /// Nothing in it is started that would obey a variable.
-    sets_alone: bool,
 }
 
 impl<'a> Around<'a> {
@@ -176,13 +166,7 @@ impl<'a> Around<'a> {
                 && command.arguments().iter().any(|word| word.text.trim_end_matches('/').ends_with("bin"))
         };
         let functions = script.functions.iter().map(|function| function.name.as_str()).collect();
-        let says = |name: &str| matches!(name, "echo" | "export" | "printf" | "pwd" | "true" | ":");
-        Self {
-            functions,
-            exported: exported(script),
-            stands_among_programs: script.commands.iter().any(goes),
-            sets_alone: script.commands.iter().all(|command| command.words.is_empty() || command.name().is_some_and(says)),
-        }
+        Self { functions, exported: exported(script), stands_among_programs: script.commands.iter().any(goes) }
     }
 }
 
@@ -219,15 +203,11 @@ fn exported(script: &Script) -> Vec<&str> {
 pub(in crate::policy) fn named(script: &Script, around: &Around<'_>, at: usize) -> Vec<String> {
     let command = &script.commands[at];
     let name = command.name().unwrap_or_default();
-    let obeyed = command.assignments.iter().filter(|set| !is_own(&set.name) && !around.sets_alone);
+    let obeyed = command.assignments.iter().filter(|set| !is_own(&set.name));
     let mut texts: Vec<&str> = obeyed.filter_map(|set| Some(set.value.as_ref()?.text.as_str())).collect();
     let mut patterns = Vec::new();
     let own = own_words(command, script.commands.get(at + 1));
-    let is_data = command.words.is_empty()
-        || DATA.contains(&name)
-        || reading::is_reader(name)
-        || around.functions.contains(name)
-        || only_asks(name, own);
+    let is_data = command.words.is_empty() || DATA.contains(&name) || reading::is_reader(name) || around.functions.contains(name);
     let read = command.redirections.iter().filter(|redirection| redirection.reads()).filter_map(|redirection| redirection.target.as_ref());
     if !is_data || starts_by_verb(name, own) {
         let is_target = |word: &&Word| BUILDS.contains(&name) && !word.text.starts_with('-') && !word.text.contains('=');
@@ -262,19 +242,11 @@ fn own_words<'a>(command: &'a Command, next: Option<&Command>) -> &'a [Word] {
     &words[..end]
 }
 
-/// Returns whether a command asks what a name means, and starts nothing: `command -v NAME`.
-fn only_asks(name: &str, words: &[Word]) -> bool {
-    name == "command" && words.first().is_some_and(|word| matches!(word.known(), Some("-v" | "-V")))
-}
-
 /// Returns whether a program that takes most of its words for data starts what these name.
 fn starts_by_verb(name: &str, words: &[Word]) -> bool {
     let verb = words.iter().find(|word| !word.text.starts_with('-')).map_or("", |word| word.text.as_str());
     match name {
         "git" => GIT_STARTS.contains(&verb),
-        "kubectl" => !KUBECTL_NAMES.contains(&verb),
-        // A program that tries what was packed: `-TT`, `--unzip-command`.
-        "zip" => words.iter().any(|word| word.text.starts_with("--u") || word.text.starts_with('-') && word.text.contains('T')),
         // What it finds outside of the project, it may hand on.
         "find" | "gfind" => words.iter().any(|word| word.text.starts_with("-exec") || word.text.starts_with("-ok")) && is_outside(verb),
         // `go build -toolexec`, `cargo --config`, `npm --script-shell`.

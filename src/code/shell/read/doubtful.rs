@@ -4,13 +4,9 @@ use super::RESERVED;
 use super::Reader;
 use super::push;
 use crate::code::shell::Command;
-use crate::code::shell::Doubt;
 use crate::code::shell::Word;
-use crate::code::shell::looped_files;
 use crate::code::shell::numbers;
 use crate::code::shell::numbers::Computed;
-use crate::code::shell::quoted_variable;
-use crate::code::shell::unwrap::UNKNOWN_FILE;
 use crate::code::shell::walk;
 
 impl Reader {
@@ -36,25 +32,6 @@ impl Reader {
         for word in self.script.commands.iter_mut().flat_map(|command| &mut command.words) {
             word.quoted |= numbers.is_word(word);
         }
-    }
-
-    /// Lets a shell run the files that a loop names, as it may run one by its name: what is there already is not looked at. Not where the text
-    /// writes some itself.
-    pub(super) fn scripts_of_loops(&mut self) {
-        if !self.files.is_empty() || !self.script.doubts.iter().any(|doubt| doubt.why == UNKNOWN_FILE) {
-            return;
-        }
-        let script = &self.script;
-        let files = looped_files(script);
-        let is_file = |what: &str| {
-            let word = Word { quoted: true, ..Word::unknown(what) };
-            // Everywhere it stands in quotes.
-            let is_split = |other: &Word| other.text == what && !other.quoted;
-            quoted_variable(&word).is_some_and(|name| files.contains(name))
-                && !script.commands.iter().flat_map(|command| &command.words).any(is_split)
-        };
-        let kept: Vec<Doubt> = script.doubts.iter().filter(|doubt| doubt.why != UNKNOWN_FILE || !is_file(&doubt.what)).cloned().collect();
-        self.script.doubts = kept;
     }
 
     /// Doubts the programs whose names are not known, and those that come as a surprise.

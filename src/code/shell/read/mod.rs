@@ -61,7 +61,6 @@ pub fn read(text: &str) -> Script {
     if let Some(file) = reader.files.written_behind().map(ToOwned::to_owned) {
         reader.doubt(&file, "it may be run once more when the text has written it");
     }
-    reader.scripts_of_loops();
     reader.names();
     reader.numbers();
     reader.script

@@ -52,8 +52,6 @@ impl Unwrapped {
 }
 
 const UNKNOWN_TEXT: &str = "a text for a shell that is not known";
-/// Why a shell is in doubt that is given a file, or a text, by a word which only shows when it runs.
-pub(super) const UNKNOWN_FILE: &str = "what a shell is given to run is not known";
 
 /// Looks behind a program that starts others.
 pub(super) fn unwrap(command: &Command) -> Unwrapped {

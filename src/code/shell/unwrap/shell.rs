@@ -4,7 +4,6 @@ use super::super::WordKind;
 use super::super::only_in_bash;
 use super::super::runs::is_stream;
 use super::Inner;
-use super::UNKNOWN_FILE;
 use super::UNKNOWN_TEXT;
 use super::Unwrapped;
 
@@ -31,7 +30,7 @@ pub(super) fn shell(command: &Command, name: &str, unwrapped: &mut Unwrapped) {
     let mut given_words: Vec<Word> = command.program().into_iter().cloned().collect();
     while let Some(word) = arguments.next() {
         let Some(text) = word.known() else {
-            unwrapped.doubt(&word.text, if has_text || reads_input { UNKNOWN_TEXT } else { UNKNOWN_FILE });
+            unwrapped.doubt(&word.text, UNKNOWN_TEXT);
             // What is read is given the names that a pattern finds.
             if !reads_input || word.kind != WordKind::Pattern {
                 return;
