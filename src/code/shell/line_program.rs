@@ -3,8 +3,29 @@
 use super::Command;
 
 /// Words of such a program by which it may run a file, or do more than with its lines.
-const RUNNING: [&str; 12] =
-    ["ARGV", "BEGIN", "do", "eval", "exec", "load", "open", "popen", "require", "require_relative", "shift", "system"];
+const RUNNING: [&str; 18] = [
+    "ARGV",
+    "BEGIN",
+    "do",
+    "eval",
+    "exec",
+    "fork",
+    "load",
+    "open",
+    "popen",
+    "qx",
+    "require",
+    "require_relative",
+    "shift",
+    "spawn",
+    "syscall",
+    "sysopen",
+    "system",
+    "use",
+];
+
+/// Letters behind a substitution; two times `e` runs what the first makes of it.
+const FLAGS: &str = "msixpodualngcer";
 
 /// A program that is done to each line.
 #[derive(Debug, PartialEq, Eq)]
@@ -59,7 +80,8 @@ impl<'a> LineProgram<'a> {
     /// Returns whether its files are lines to it and nothing else.
     pub(super) fn only_edits(&self) -> bool {
         let mut names = self.text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
-        !self.text.contains(['`', '|']) && !names.any(|name| RUNNING.contains(&name))
+        let runs_line = |name: &str| name.matches('e').count() > 1 && name.chars().all(|c| FLAGS.contains(c));
+        !self.text.contains(['`', '|']) && !self.text.contains("%x") && !names.any(|name| RUNNING.contains(&name) || runs_line(name))
     }
 }
 
@@ -73,6 +95,27 @@ mod tests {
         let found = LineProgram::of(&script.commands[0]);
         let found = found.as_ref().map(|found| (found.text.trim(), found.prints, found.is_in_place, found.files.as_slice()));
         assert_eq!(found, expected, "{text}");
+    }
+
+    #[test]
+    fn what_may_run_a_line_is_no_edit() {
+        let only_edits = |text: &str| {
+            let script = crate::code::shell::read(text);
+            LineProgram::of(&script.commands[0]).expect("one of them").only_edits()
+        };
+        for text in ["perl -pi -e 's/a/b/g' x", "perl -pi -e 's/(.*)e/<$1>/gi; $_ = lc' x", "ruby -pi -e '$_.upcase!' x"] {
+            assert!(only_edits(text), "{text}");
+        }
+        for text in [
+            "perl -ne 'print qx{$_}' x",
+            "perl -pe 's/(.*)/$1/ee' x",
+            "perl -pe 's/(.*)/$1/gee' x",
+            "perl -ne 'syscall 59, $_' x",
+            "ruby -ne 'puts %x(#{$_})' x",
+            "ruby -ne 'spawn $_' x",
+        ] {
+            assert!(!only_edits(text), "{text}");
+        }
     }
 
     #[test]

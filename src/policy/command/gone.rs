@@ -26,7 +26,8 @@ pub(super) fn judge(script: &Script, needs: &mut [BTreeSet<Capability>]) {
         }
         let is_handed = command.is_started
             && !is_redirected
-            && matches!(&script.commands[..at], [.., list, xargs] if !reads(list) && !reads(xargs) && is_fed(list, xargs));
+            // With anything before, in a group or a function, nobody knows what else is handed on.
+            && matches!(&script.commands[..at], [list, xargs] if !reads(list) && !reads(xargs) && is_fed(list, xargs));
         let is_listed = |word: &Word| (word.text == "…" && is_handed) || lists_within(word);
         let words: Vec<Word> = command.words.iter().filter(|word| !is_listed(word)).cloned().collect();
         let is_new = words.len() < command.words.len();
@@ -39,8 +40,10 @@ pub(super) fn judge(script: &Script, needs: &mut [BTreeSet<Capability>]) {
 
 /// Returns whether `xargs` hands on what such a list says, and nothing else.
 fn is_fed(list: &Command, xargs: &Command) -> bool {
-    let is_plain = |word: &Word| word.known().is_some_and(|text| !text.starts_with("--arg-file") && !text.starts_with("-a"));
-    xargs.name() == Some("xargs") && xargs.piped && xargs.arguments().iter().all(is_plain) && lists_gone(list)
+    const OPTIONS: [&str; 9] = ["-0", "-r", "-0r", "-r0", "--null", "--no-run-if-empty", "-t", "-n", "-L"];
+    let mut options = xargs.arguments().iter().map(Word::known).take_while(|word| word.is_none_or(|word| word.starts_with('-')));
+    let is_plain = options.all(|word| word.is_some_and(|word| OPTIONS.contains(&word)));
+    xargs.name() == Some("xargs") && xargs.piped && is_plain && lists_gone(list)
 }
 
 /// `$(git ls-files -d)`
@@ -63,7 +66,9 @@ fn lists_gone(command: &Command) -> bool {
         "ls-files" => (has("-d") || has("--deleted")) && only(&["-d", "--deleted", "-z", "--full-name", "--"]),
         "diff" => {
             const OPTIONS: [&str; 8] = ["--name-only", "--diff-filter=D", "-z", "--cached", "--staged", "--no-renames", "--relative", "--"];
-            has("--name-only") && has("--diff-filter=D") && only(&OPTIONS)
+            // Between two commits a file may be gone that is there.
+            let named = words.iter().take_while(|word| **word != "--").any(|word| !word.starts_with('-') && *word != "HEAD");
+            has("--name-only") && has("--diff-filter=D") && only(&OPTIONS) && !named
         }
         _ => false,
     }
