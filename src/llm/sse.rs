@@ -167,7 +167,8 @@ impl Decoder {
     /// Ends the event under way where other data follows that cannot be a part of it.
     fn part(&mut self, next: &[u8], events: &mut Vec<Event>) {
         let next = next.trim_ascii_start();
-        if !self.data.trim_ascii_end().ends_with('}') || !(next.starts_with(b"{") || next.starts_with(b"[DONE]")) {
+        // In this order, as the blanks at the end of the data may be many.
+        if !(next.starts_with(b"{") || next.starts_with(b"[DONE]")) || !self.data.trim_ascii_end().ends_with('}') {
             return;
         }
         let renamed = self.name_before.take().map(|before| std::mem::replace(&mut self.name, before));

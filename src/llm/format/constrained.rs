@@ -116,7 +116,7 @@ pub(in crate::llm) fn wrap(name: &str, schema: &Value) -> String {
 pub(in crate::llm) enum Parsed {
     Answer(String),
     Call {
-        /// What it says in answers before the call; empty for almost all.
+        /// What it says in answers before or beside the call; empty for almost all.
         said: String,
         /// The tool.
         name: String,
@@ -262,7 +262,8 @@ fn understand(object: &str) -> Option<Parsed> {
             && !name.is_empty()
             && serde_json::from_str::<Map<String, Value>>(arguments.get()).is_ok_and(|arguments| !arguments.is_empty())
         {
-            return Some(call(name, arguments.get()));
+            let said = answer.as_str().unwrap_or_default().to_owned();
+            return Some(Parsed::Call { said, name: name.clone(), arguments: arguments.get().to_owned() });
         }
         return Some(Parsed::Answer(answer.as_str().map_or_else(|| answer.to_string(), str::to_owned)));
     }
@@ -355,7 +356,8 @@ mod tests {
             r#"{"tool": "bash", "arguments": {"a": 1}, "answer": "I did it."}"#,
             r#"{"answer": "I did it.", "tool": "bash", "arguments": {"a": 1}}"#,
         ] {
-            assert_eq!(parse(both), call(r#"{"a": 1}"#), "{both}");
+            let expected = Parsed::Call { said: "I did it.".into(), name: "bash".into(), arguments: r#"{"a": 1}"#.into() };
+            assert_eq!(parse(both), expected, "{both}");
         }
         assert_eq!(parse(r#"{"tool": "none", "arguments": {}, "answer": "Hi."}"#), Parsed::Answer("Hi.".to_owned()));
         assert_eq!(parse("{broken} {\"tool\": \"bash\", \"arguments\": {}}"), call("{}"));

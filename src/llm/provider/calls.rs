@@ -80,7 +80,7 @@ impl Calls {
         // Some servers give every call the index 0, or none at all: a new id with a name, or a second name after arguments, is a new call, and
         // so is a name with an object behind a whole one, unless it is the same once more.
         if let Some(call) = known.map(|at| &self.list[at])
-            && id.is_empty()
+            && (id.is_empty() || id == call.id)
             && name == call.name
             && call.object.is_whole()
             && call.arguments.trim() != "{}"
@@ -306,6 +306,8 @@ mod tests {
         let whole = |arguments: &str| piece(Some(0), "", "a", arguments);
         check(vec![whole("{\"p\":1}"), whole("{\"p\":2}")], &[("?", "a", "{\"p\":1}"), ("?", "a", "{\"p\":2}")]);
         check(vec![whole("{\"p\":1}"), whole("{\"p\":1}"), whole("")], &[("?", "a", "{\"p\":1}")]);
+        let again = || piece(Some(0), "x", "a", "{\"p\":1}");
+        check(vec![again(), again()], &[("x", "a", "{\"p\":1}")]);
     }
 
     #[test]

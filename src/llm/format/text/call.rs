@@ -32,7 +32,9 @@ impl Call {
     }
 }
 
-const NAMES: [&str; 7] = ["name", "tool", "tool_name", "function_name", "function", "recipient_name", "action"];
+const NAMES: [&str; 7] = ["name", "tool", "tool_name", "function_name", "function", "recipient_name", ACTION];
+/// Where it names no tool it is a field like any other.
+const ACTION: &str = "action";
 pub(super) const ARGUMENTS: [&str; 8] = ["arguments", "parameters", "params", "args", "input", "tool_input", "kwargs", "action_input"];
 /// Objects that hold the call.
 const WRAPPERS: [&str; 3] = ["function", "tool_call", "function_call"];
@@ -48,7 +50,8 @@ pub(super) enum Form {
     Marked,
     /// The text ends before its end: name and arguments must both be there, in a field of their own.
     Cut,
-    /// It stands in the open: name and arguments must both be there, in a field of their own or all that the tool must have beside the name.
+    /// It stands in the open: name and arguments must both be there, in a field of their own or all that the tool must have beside a field that
+    /// says that it is a tool. Many a file has a `name` and a `command`.
     Open,
 }
 
@@ -106,7 +109,8 @@ fn of_fields(fields: &Map<String, Value>, form: Form, tools: &Tools, depth: usiz
     if depth > WRAPPERS.len() {
         return None;
     }
-    let name = NAMES.iter().find_map(|key| Some((*key, fields.get(*key)?.as_str()?)));
+    let is_name = |key: &str, name: &str| key != ACTION || tools.resolve(name).is_some();
+    let name = NAMES.iter().find_map(|key| Some((*key, fields.get(*key)?.as_str()?))).filter(|(key, name)| is_name(key, name));
     let Some((name_key, name)) = name else {
         return WRAPPERS.iter().find_map(|key| of_fields(fields.get(*key)?.as_object()?, form, tools, depth + 1));
     };
@@ -118,7 +122,8 @@ fn of_fields(fields: &Map<String, Value>, form: Form, tools: &Tools, depth: usiz
             let beside = |key: &String| key != name_key && !BESIDES.contains(&key.as_str());
             let beside: Map<String, Value> =
                 fields.iter().filter(|(key, _)| beside(key)).map(|(key, value)| (key.clone(), value.clone())).collect();
-            if form == Form::Open && !are_all(&beside, name, tools) {
+            let says_tool = matches!(name_key, "tool" | "tool_name" | "action") && beside.len() + 1 == fields.len();
+            if form == Form::Open && !(says_tool && are_all(&beside, name, tools)) {
                 return None;
             }
             Value::Object(beside)
@@ -169,7 +174,7 @@ pub(super) fn unwritten(text: &str, depth: usize) -> Option<Value> {
 /// Returns the name in the beginning of an object that was cut off, as it is written there.
 pub(super) fn begun_name(text: &str) -> Option<&str> {
     let after = NAMES.iter().find_map(|key| {
-        let at = text.find(&format!("\"{key}"))?;
+        let at = text.find(&format!("\"{key}")).filter(|at| *key != ACTION || !text[..*at].contains(':'))?;
         text[at + key.len() + 1..].trim_start_matches(['\\', '"', ' ', '\n']).strip_prefix(':')
     })?;
     let after = after.trim_start_matches(['\\', ' ', '\n']).strip_prefix('"')?;

@@ -3,8 +3,24 @@
 //! A file may be called an example, and reading it is a call all the same; so the words must speak of one.
 
 /// What tells a person what to do with code.
-const ADVISING: [&str; 12] =
-    ["replace", "add", "use", "put", "append", "paste", "insert", "change", "should", "recommend", "fix", "be added"];
+const ADVISING: [&str; 16] = [
+    "replace the",
+    "replace this",
+    "add this",
+    "add the following",
+    "use this",
+    "use the following",
+    "use it as",
+    "put this",
+    "append this",
+    "paste this",
+    "insert this",
+    "change it to",
+    "change this",
+    "should be",
+    "recommend that",
+    "fix for",
+];
 
 /// What introduces an example.
 const WORDS: [&str; 14] = [

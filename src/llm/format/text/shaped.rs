@@ -1,5 +1,5 @@
-//! Answers that are a block in no form that is known, and name a tool with all that it must have: `<write_file><path>a</path>…`, `@bash {…}`,
-//! a list of fields. There are more of those forms than can be listed.
+//! Answers that are a block in no form that is known, and name a tool with all that it must have: `<write_file><path>a</path>…`,
+//! `@read_file {…}`, a list of fields. There are more of those forms than can be listed.
 //!
 //! Nothing is carried out by such a guess. But an answer that ends with nothing done must not pass for one that is done, so the model is asked.
 
@@ -37,16 +37,17 @@ fn begin(head: &str, tools: &Tools) -> Option<usize> {
     near.split_inclusive('\n').take_while(|line| !is_code(line)).find_map(|line| {
         let text = line.trim_start();
         let label = text.split_once(':').map(|(label, _)| label.trim().to_ascii_lowercase());
-        let is_block = text.starts_with(['<', '{', '@', '&', '`', '\u{273f}'])
+        let is_block = text.starts_with(['<', '{', '@', '&', '\u{273f}'])
+            || text.starts_with("```")
             || text.contains("to=functions.")
             || label.is_some_and(|label| LABELS.contains(&label.as_str()));
         is_block.then(|| line.as_ptr().addr() - head.as_ptr().addr())
     })
 }
 
-/// Returns whether nobody writes a tool's name by chance.
+/// Returns whether nobody writes a tool's name by chance: the names of programs stand in many a file that was asked for.
 fn is_telling(name: &str) -> bool {
-    name.contains('_') || name == "bash"
+    name.contains('_')
 }
 
 fn words(text: &str) -> impl Iterator<Item = &str> {
@@ -72,7 +73,7 @@ mod tests {
     fn a_block_that_names_a_tool_and_all_it_must_have_is_asked_about() {
         for text in [
             "<read_file>\n<path>c.txt</path>\n</read_file>",
-            "I look.\n\n<bash>\n<command>ls -l</command>\n</bash>",
+            "I look.\n\n<read_file>\n<path>ls -l</path>\n</read_file>",
             "{\"thought\": \"hm\", \"step\": {\"do\": \"read_file\", \"with\": {\"path\": \"a\"}}}",
             "{\"read_file\": {\"path\": \"a\"}}",
             "assistantcommentary to=functions.read_file json{\"path\":\"a\"}",
@@ -81,12 +82,12 @@ mod tests {
             "Tool: read_file\nArguments: {\"path\": \"a\"}",
             "@read_file {\"path\": \"a\"}",
             "\u{273f}FUNCTION\u{273f}: read_file\n\u{273f}ARGS\u{273f}: {\"path\": \"a\"}",
-            "tool: bash\nargs:\n  command: ls",
+            "tool: read_file\nargs:\n  path: ls",
         ] {
             let parsed = parse(text, &tools(), None);
             let incomplete = parsed.incomplete.unwrap_or_else(|| panic!("{text}"));
             assert_eq!((incomplete.part, parsed.calls.len()), (Part::Unclear, 0), "{text}");
-            assert!(matches!(incomplete.name.as_deref(), Some("read_file" | "bash")), "{text}");
+            assert_eq!(incomplete.name.as_deref(), Some("read_file"), "{text}");
         }
         for text in [
             "The tag <read_file> takes <path>c.txt</path>, as the page says.",
@@ -96,6 +97,10 @@ mod tests {
             "```sh\nbash run.sh --path=x\n```",
             "[1] The function read_file is in src/a.rs: it takes path and limit.",
             "<p>bash</p>",
+            "{\"shell\": \"bash\", \"command\": \"make test\"}",
+            "<h1>How to use bash</h1>\n<p>command: run it</p>",
+            "`src/read_file.rs` had the bug; it is fixed\n\n```rust\nlet path = x;\n```",
+            "name: CI\nshell: bash\ncommand: make",
         ] {
             assert_eq!(parse(text, &tools(), None).incomplete, None, "{text}");
         }

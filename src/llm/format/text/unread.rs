@@ -86,7 +86,7 @@ impl Unread {
         let end = self.closers.iter().filter_map(|closer| Some((inner.find(closer)?, closer.len()))).min();
         let (body, after) = end.map_or((inner, ""), |(at, len)| (&inner[..at], &inner[at + len..]));
         let after = after.trim_start_matches([' ', '\t']);
-        if self.is_code && self.since.is_empty() && !body.trim().is_empty() && !begins_call(body, tools) {
+        if self.is_code && self.since.is_empty() && is_program(body) && !begins_call(body, tools) {
             let text = self.head[..self.behind + body.len()].to_owned();
             return Some(Incomplete { part: Part::Unreadable, name: None, text });
         }
@@ -120,6 +120,15 @@ impl Unread {
         let text = self.head[..self.behind + body.len()].to_owned();
         Some(Incomplete { part, name: name.map(str::to_owned), text })
     }
+}
+
+/// Returns whether a text is code rather than a sentence about the mark of it.
+fn is_program(body: &str) -> bool {
+    let body = body.trim();
+    let is_sentence = body.ends_with(['.', '!', '?']) || body.starts_with(char::is_uppercase);
+    !body.is_empty()
+        && !is_sentence
+        && (body.contains(['=', '(']) || ["import ", "from ", "print "].iter().any(|word| body.starts_with(word)))
 }
 
 fn words(text: &str) -> impl Iterator<Item = &str> {
@@ -212,13 +221,19 @@ mod tests {
 
     #[test]
     fn code_for_an_interpreter_is_a_call_that_nobody_can_read() {
-        for text in ["<|python_tag|>import os\nos.system(\"bash\")", "I look.\n<|python_tag|>print('...')<|eom_id|>", "<|python_tag|>ls -l"]
+        for text in ["<|python_tag|>import os\nos.system(\"bash\")", "I look.\n<|python_tag|>print('...')<|eom_id|>", "<|python_tag|>x = 1"]
         {
             let found = parse(text, &tools(), None);
             let incomplete = found.incomplete.expect("something is missing");
             assert_eq!((incomplete.part, incomplete.name, found.calls.len()), (Part::Unreadable, None, 0), "{text}");
         }
-        for text in ["The token <|python_tag|> begins code.", "> <|python_tag|>import os", "```\n<|python_tag|>import os\n```"] {
+        for text in [
+            "<|python_tag|> marks code in Llama 3",
+            "The tag that starts code is:\n<|python_tag|>\nIt is used by Llama.",
+            "The token <|python_tag|> begins code.",
+            "> <|python_tag|>import os",
+            "```\n<|python_tag|>import os\n```",
+        ] {
             assert_eq!(parse(text, &tools(), None).incomplete, None, "{text}");
         }
     }

@@ -130,7 +130,11 @@ impl Assembler {
             return Ok(reply);
         }
         if let Some(with_calls) = json {
-            let parsed = constrained::parse(&self.text);
+            let parsed = match constrained::parse(&self.text) {
+                // Beside a call that cannot be carried out the answer is what there is.
+                Parsed::Call { said, name, .. } if !(said.is_empty() || with_calls && self.tools.has(&name)) => Parsed::Answer(said),
+                parsed => parsed,
+            };
             let is_half = match &parsed {
                 Parsed::Answer(text) => self.is_cut() && text == self.text.trim(),
                 Parsed::Faulty(_) => true,
@@ -228,7 +232,9 @@ impl Assembler {
 
     /// Shows what was not shown of the words in an object while they came.
     fn show_rest(&self, text: &str, on: &mut (dyn FnMut(Update) + Send)) {
-        let rest = if self.shown_text { text.strip_prefix(begun_answer(&self.text).as_str()) } else { Some(text) };
+        let shown = begun_answer(&self.text);
+        let rest =
+            if self.shown_text { text.strip_prefix(shown.as_str()).or_else(|| text.strip_prefix(shown.trim_end())) } else { Some(text) };
         if let Some(rest) = rest.filter(|rest| !rest.is_empty()) {
             on(Update::Text(rest.to_owned()));
         }

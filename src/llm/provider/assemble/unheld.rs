@@ -57,7 +57,8 @@ impl Assembler {
     /// Returns whether the answer is an object of ours, or one that is only told of within words.
     fn is_object(&self) -> bool {
         let is_held = constrained::is_held(&self.text, self.is_cut());
-        if is_held && self.text.trim_start().starts_with('{') {
+        let has_answer = || matches!(constrained::parse(&self.text), Parsed::Call { said, .. } if !said.is_empty());
+        if self.text.trim_start().starts_with('{') && (is_held || has_answer()) {
             return true;
         }
         // Of a tool that does not exist no text tells; its result says so.

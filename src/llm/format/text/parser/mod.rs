@@ -215,6 +215,7 @@ impl Parser {
         if self.incomplete.is_none()
             && !self.out.has_calls()
             && !self.has_quoted
+            && !self.is_closed
             && let Some(name) = shaped::named(self.out.head(), &self.tools)
         {
             let (name, text) = (Some(name.to_owned()), self.out.head().to_owned());
