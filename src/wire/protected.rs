@@ -23,7 +23,7 @@ pub enum SecretName {
 /// Endings that mark an example of a secret file rather than the file.
 const EXAMPLES: [&str; 4] = [".example", ".sample", ".template", ".dist"];
 const FOLDERS: [&str; 5] = [".aws", ".ssh", ".gnupg", ".kube", ".envs"];
-const FILES: [&str; 27] = [
+const FILES: [&str; 25] = [
     ".env",
     ".netrc",
     "_netrc",
@@ -45,13 +45,12 @@ const FILES: [&str; 27] = [
     // Of Rails, which keeps there in 32 digits what opens its encrypted credentials.
     "master.key",
     ".terraformrc",
-    "kubeconfig",
+    // The name alone is a word of many commands, and of packages.
     ".kubeconfig",
     "kubeconfig.yaml",
     "kubeconfig.yml",
     ".dev.vars",
     ".secrets",
-    "pip.conf",
 ];
 /// What begins the name of a file with an environment: what follows tells whose it is.
 const ENVIRONMENTS: [&str; 4] = [".env.", ".env_", ".env-", ".dev.vars."];
@@ -289,14 +288,14 @@ mod tests {
             ("deploy_key", Some(SecretName::IfKey)),
             ("deploy_key.pub", None),
             ("deploy_key.rs", None),
-            ("kubeconfig", Some(SecretName::Certain)),
+            (".kubeconfig", Some(SecretName::Certain)),
+            ("kubeconfig", None),
             (".dev.vars", Some(SecretName::Certain)),
             (".dev.vars.production", Some(SecretName::Certain)),
             (".dev.vars.example", None),
             (".secrets", Some(SecretName::Certain)),
             (".secrets.baseline", None),
             (".envs", Some(SecretName::IfFolder)),
-            ("pip.conf", Some(SecretName::Certain)),
             ("app-firebase-adminsdk-x1.json", Some(SecretName::IfKey)),
             ("firebase.json", None),
             ("main.rs.bak", None),
