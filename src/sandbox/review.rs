@@ -267,8 +267,10 @@ pub async fn review(
     let purpose = if order.writes() { Purpose::Restore } else { Purpose::Keep };
     let mut keeper = Keeper::start(engine, &spec, &labels, purpose, options.start_timeout.duration(), cancel).await?;
     let cut = match &order {
-        ReviewOrder::Apply { name, .. } => {
-            Some(Error::cut(&format!("what was being brought in of the review {name}"), &format!("podbay review apply {name}")))
+        ReviewOrder::Apply { name, only, .. } => {
+            // Without the paths the same command would bring in all of the review.
+            let again = if only.is_empty() { format!("podbay review apply {name}") } else { "podbay undo resume".to_owned() };
+            Some(Error::cut(&format!("what was being brought in of the review {name}"), &again))
         }
         _ => None,
     };

@@ -75,23 +75,21 @@ impl<'a> Run<'a> {
                 if self.left.contains(&number) {
                     return Ok(());
                 }
-                match step(self, number, &self.journal.changes[number]) {
-                    Ok(()) => Ok(()),
-                    Err(StepError::Left(reason)) => {
-                        // What is in a folder does not go for a file that does not come.
-                        for other in if is_before_any_goes { self.turning.going_for(number) } else { Vec::new() } {
-                            self.leave(other, reason.clone());
-                        }
-                        self.leave(number, reason);
-                        Ok(())
+                let reason = match step(self, number, &self.journal.changes[number]) {
+                    Ok(()) => return Ok(()),
+                    Err(StepError::Left(reason)) => reason,
+                    Err(StepError::Kernel(errno @ (Errno::ENOSPC | Errno::EDQUOT | Errno::EROFS | Errno::EIO))) => {
+                        return Err(Stop::Full(errno));
                     }
-                    Err(StepError::Kernel(errno @ (Errno::ENOSPC | Errno::EDQUOT | Errno::EROFS | Errno::EIO))) => Err(Stop::Full(errno)),
-                    Err(StepError::Kernel(errno)) => {
-                        self.leave(number, LeftReason::Failed { problem: errno.desc().to_owned() });
-                        Ok(())
-                    }
-                    Err(StepError::Store(error)) => Err(Stop::Failed(error)),
+                    Err(StepError::Kernel(errno)) => LeftReason::Failed { problem: errno.desc().to_owned() },
+                    Err(StepError::Store(error)) => return Err(Stop::Failed(error)),
+                };
+                // What is in a folder does not go for a file that does not come, whatever the reason.
+                for other in if is_before_any_goes { self.turning.going_for(number) } else { Vec::new() } {
+                    self.leave(other, reason.clone());
                 }
+                self.leave(number, reason);
+                Ok(())
             };
             let done = match order {
                 Order::Deepest => backward().try_for_each(&mut each),
