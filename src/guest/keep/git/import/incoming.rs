@@ -41,6 +41,10 @@ impl<'a> Incoming<'a> {
         let mut names: Vec<Vec<u8>> =
             names.into_iter().filter(|(name, kind)| *kind == Kind::File && is_whole(name)).map(|(name, _)| name).collect();
         names.sort_by_key(|name| name.ends_with(b".idx"));
+        if !names.is_empty() {
+            // A repository that was restored without its empty folders has none.
+            self.real.make(b"objects/pack")?;
+        }
         for name in names {
             let to = join(b"objects/pack", &name);
             // One of that name holds the same.
