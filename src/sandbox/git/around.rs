@@ -20,6 +20,9 @@ use crate::sandbox::project::git_folder;
 use crate::wire::BytesPath;
 use crate::wire::keep::Obeyed;
 
+/// What the names of files end in that are no programs.
+const DATA: [&[u8]; 9] = [b".toml", b".json", b".lock", b".txt", b".md", b".yml", b".yaml", b".xml", b".ini"];
+
 /// Returns patterns, as `sandbox.auto_run` has them, for what the person's git obeys in the project because the settings of a repository
 /// around it say so: folders of hooks, and files of settings that others include.
 pub fn obeyed_around(project: &Project) -> Vec<String> {
@@ -28,7 +31,9 @@ pub fn obeyed_around(project: &Project) -> Vec<String> {
         let Ok(within) = project.path().strip_prefix(tree) else { continue };
         // All modules of a project cannot be read-only for one hook that starts python.
         let obeyed = obeyed_in(tree, tree == project.path()).unwrap_or_default();
-        for path in obeyed.paths.into_iter().chain(obeyed.said) {
+        // A hook names what it works on as well, which commands are to change.
+        let said = obeyed.said.into_iter().filter(|path| !DATA.iter().any(|end| path.as_bytes().ends_with(end)));
+        for path in obeyed.paths.into_iter().chain(said) {
             match path.as_path().strip_prefix(within) {
                 // Of a folder that is all of the project only the hooks count.
                 Ok(path) if path.as_os_str().is_empty() => patterns.extend(HOOKS.map(|hook| format!("/{hook}"))),

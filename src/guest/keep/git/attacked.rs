@@ -84,7 +84,7 @@ fn trees_that_would_write_into_git_folders_do_not_come_back() {
     session.sample.commit("b", "1");
     let sample = session.end();
     let imported = sample.import_one();
-    assert_eq!(moved(&imported), ["refs/heads/good", "refs/heads/main"]);
+    assert_eq!(moved(&imported), ["refs/heads/main", "refs/heads/good"]);
     for branch in ["one", "two", "three", "four", "five"] {
         assert!(told(&imported).contains(&format!("refs/heads/{branch}: ")), "{}", told(&imported));
         assert!(!run_git(&sample.path(""), &["rev-parse", "-q", "--verify", branch]).1);

@@ -7,6 +7,7 @@ mod python;
 mod scripts;
 mod trees;
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -41,6 +42,9 @@ const MAX_PARTS: usize = 64;
 /// How many folders of hooks, and folders in them, are looked through for links, and how many of those are followed.
 const MAX_FOLDERS: usize = 100;
 const MAX_LINKS: usize = 1000;
+
+/// How many names are looked for by all ends of them.
+const MAX_LOOKS: usize = 2000;
 
 /// Longest list of paths as settings have them.
 const MAX_SAID: usize = 1000;
@@ -158,6 +162,12 @@ struct All<'a> {
     unread: BTreeSet<Vec<u8>>,
     said: BTreeSet<Vec<u8>>,
     programs: BTreeSet<Vec<u8>>,
+    /// What only scripts name that are named themselves. They are a command's to write, so that theirs come last where there are too many.
+    deeper: BTreeSet<Vec<u8>>,
+    /// A script is being read, and not a hook.
+    is_deeper: bool,
+    /// How often a name was looked for in all places that it could mean.
+    n_looks: Cell<usize>,
     /// Folders that python looks for modules in.
     modules: BTreeSet<Vec<u8>>,
     /// Hooks and scripts that were read, each with the working tree that it runs in.
@@ -168,8 +178,9 @@ struct All<'a> {
 
 impl<'a> All<'a> {
     fn new(project: &'a Folder, place: &'a [u8]) -> Self {
-        let (paths, unread, said, programs, modules, texts, seen) = Default::default();
-        Self { project, place, paths, unread, said, programs, modules, texts, seen }
+        let (paths, unread, said, programs, deeper, modules) = Default::default();
+        let (is_deeper, n_looks, texts, seen) = Default::default();
+        Self { project, place, paths, unread, said, programs, deeper, is_deeper, n_looks, modules, texts, seen }
     }
 
     /// Reads the settings of one working tree. `in_project`: whether the files are of the project, where a command could change them.
@@ -367,7 +378,10 @@ impl<'a> All<'a> {
             }
         }
         let ends = (1..parts.len()).map(|at| parts[at..].join(&b'/'));
-        let known = ends.take(MAX_PARTS).find(|end| matches!(self.project.kind(end), Some(Kind::Folder | Kind::File)));
+        // The names are a command's to write, and each look is one of the kernel's.
+        self.n_looks.set(self.n_looks.get() + 1);
+        let n_ends = if self.n_looks.get() > MAX_LOOKS { 0 } else { MAX_PARTS };
+        let known = ends.take(n_ends).find(|end| matches!(self.project.kind(end), Some(Kind::Folder | Kind::File)));
         let (_, name) = split(self.place);
         let behind = || parts.iter().rposition(|part| *part == name).map(|at| parts[at + 1..].join(&b'/'));
         known.or_else(behind)
@@ -388,12 +402,14 @@ impl<'a> All<'a> {
 
     fn done(self) -> Obeyed {
         let texts = |paths: BTreeSet<Vec<u8>>, most| paths.into_iter().take(most).map(BytesPath::from_bytes).collect();
-        let programs = self.programs.into_iter().filter(|path| !self.said.contains(path)).take(MAX_SAID).collect::<Vec<_>>();
-        let said = self.said.into_iter().take(MAX_SAID).chain(programs).collect();
+        let is_new = |path: &&Vec<u8>| !self.said.contains(*path);
+        let programs = self.programs.iter().filter(is_new).take(MAX_SAID);
+        let deeper = self.deeper.iter().filter(is_new).filter(|path| !self.programs.contains(*path)).take(MAX_SAID);
+        let said = self.said.iter().take(MAX_SAID).chain(programs).chain(deeper).cloned().collect();
         Obeyed {
             paths: texts(self.paths, MAX_FILES),
             unread: texts(self.unread, MAX_FILES),
-            said: texts(said, 2 * MAX_SAID),
+            said: texts(said, 3 * MAX_SAID),
             modules: texts(self.modules, MAX_SAID),
         }
     }

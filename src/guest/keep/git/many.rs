@@ -61,7 +61,7 @@ fn what_is_checked_out_is_named_where_not_all_branches_are() {
     let mut settled = SettledGit { imported, ..SettledGit::default() };
     settled.fit();
     let one = &settled.imported.repositories[0];
-    assert_eq!((one.moved.len(), one.n_more.moved), (200, 102));
+    assert_eq!((one.moved.len(), one.n_more.moved), (200, 102), "{:?}", one.not_imported);
     assert_eq!(&moved(one)[..3], ["refs/heads/main", "refs/heads/zz", "refs/heads/a000"]);
 }
 

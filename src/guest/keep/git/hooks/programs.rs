@@ -171,7 +171,11 @@ impl All<'_> {
 
     fn say_program(&mut self, path: Vec<u8>) {
         if !is_in_git(&path) {
-            self.programs.insert(path);
+            if self.is_deeper {
+                self.deeper.insert(path)
+            } else {
+                self.programs.insert(path)
+            };
         }
     }
 }

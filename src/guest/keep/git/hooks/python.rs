@@ -35,6 +35,10 @@ pub(super) fn folders(value: &[u8]) -> BTreeSet<Vec<u8>> {
             }
             if is_python(piece) {
                 folders.extend(started(&pieces[at + 1..], command.contains(&b'|')));
+                if command.contains(&b'<') {
+                    // What it runs stands in another file, or in the text.
+                    folders.insert(Vec::new());
+                }
             }
         }
     }
@@ -90,6 +94,8 @@ mod tests {
         check("exec \"$INSTALL_PYTHON\" -mpre_commit \"${ARGS[@]}\"", &[""]);
         check("python3.12 -Wd -c 'import x'", &[""]);
         check("echo x | python3", &[""]);
+        check("python3 <<'EOF'", &[""]);
+        check("python3 - < tools/x.txt", &[""]);
         check("python3 clean.py %f", &[""]);
         check("python3 tools/clean.py", &["tools"]);
         check("python3 -u tools/clean", &["tools"]);

@@ -15,8 +15,8 @@ use crate::guest::root::split;
 
 /// Longest hook or script that is read, how many of them, and how many names one may have.
 const MAX_TEXT: u64 = 64 << 10;
-const MAX_TEXTS: usize = 200;
-const MAX_NAMES: usize = 1000;
+const MAX_TEXTS: usize = 64;
+const MAX_NAMES: usize = 400;
 
 /// What git puts in a folder of hooks and does not run.
 const SAMPLE: &[u8] = b".sample";
@@ -78,7 +78,9 @@ impl All<'_> {
         }
         if let Some(text) = text_of(self.project, &end).filter(|text| is_of_shell(path, text)) {
             // It names what it works on, too.
+            self.is_deeper = true;
             self.named(tree, split(path).0, &named_in(&text), Self::is_script);
+            self.is_deeper = false;
         }
     }
 
@@ -211,6 +213,20 @@ mod tests {
             assert!(!said.contains(&path.to_owned()), "{path}: {said:?}");
         }
         assert!(texts(&found.modules).contains(&"tools".to_owned()), "{found:?}");
+        // Names are cheap to write, and hide none of what the hook itself starts.
+        let many: String = (0..350).map(|n| format!("./0/{n}.sh\n")).collect();
+        sample.write("scripts/check", "#!/bin/sh\n. ./0/a.sh\n. ./0/b.sh\n. ./0/c.sh\n");
+        sample.write(".git/hooks/pre-push", "./scripts/push\n./0/a.sh\n./0/b.sh\n./0/c.sh\n./0/d.sh\n");
+        for name in ["a", "b", "c", "d"] {
+            sample.write(&format!("0/{name}.sh"), &many.replace("./0/", &format!("./0/{name}")));
+        }
+        let said = texts(&look(&sample, &[]).said);
+        assert!(
+            said.len() > 1000 && ["scripts/check", "scripts/push"].iter().all(|path| said.contains(&(*path).to_owned())),
+            "{}",
+            said.len()
+        );
+        fs::remove_file(sample.path(".git/hooks/pre-push")).expect("removed");
         // Of other languages nobody knows what calls what.
         sample.write("scripts/check", "#!/usr/bin/env node\nrequire('./lib.js')\n");
         assert_eq!(texts(&look(&sample, &[]).said), ["scripts/check"]);
