@@ -343,7 +343,8 @@ fn a_secret_that_the_person_renames_or_makes_while_changes_are_held_back_is_told
     env.write(".env", SECRET);
     env.write("other.env", SECRET);
     env.write("saved.env", SECRET);
-    env.write("until.sh", "for n in $(seq 600); do [ -e go ] && break; sleep 0.1; done; cat .env saved.env; echo read");
+    // What the person puts beside is not sure to be seen in the copy, so that time alone says when to go on.
+    env.write("until.sh", "sleep 8; cat .env saved.env; echo read");
     let model = ScriptedModel::new()
         .calls("bash", json!({"command": "true"}))
         .calls("bash", json!({"command": "bash until.sh"}))
@@ -362,7 +363,6 @@ fn a_secret_that_the_person_renames_or_makes_while_changes_are_held_back_is_told
     env.write("sub/.env.more", "TOKEN=s3cr3t-more");
     env.write("new", "TOKEN=s3cr3t-anew");
     std::fs::rename(env.path("new"), env.path("saved.env")).expect("renamed");
-    env.write("go", "");
     let done = task.wait().expect(0).says(&[
         "commands of this session could read moved.env, sub/.env.more, which came after the sandbox was made",
         "commands of this session could read env.txt, which was .env, and hidden, until it was renamed",

@@ -141,12 +141,19 @@ fn a_turn_ends_without_its_first_keeper_and_where_it_cannot_that_is_said() {
     env.write("go", "");
     let changes = task.wait().expect(0).json()["changes"].clone();
     assert!(changes["created"].to_string().contains("made.txt"), "{changes}");
-    // A command that says so itself is not let in.
-    env.write("close.sh", "echo 2 > made.txt; chmod 000 .\n");
-    let model = ScriptedModel::new().calls("bash", json!({"command": "sh close.sh"})).says("Done.").start_blocking();
-    let done = run(&mut env.task(&model, &["close it"]));
+    // A second one needs the project in its place.
+    let command = "echo 2 > made.txt; touch begun2; until [ -e go2 ]; do sleep 0.05; done";
+    let model = ScriptedModel::new().calls("bash", json!({ "command": command })).says("Done.").start_blocking();
+    let task = start(&mut env.task(&model, &["make it"]));
+    env.wait_for("begun2");
+    docker(&["kill", &env.keeper()]);
+    let away = env.beside("away");
+    std::fs::rename(env.project(), &away).expect("moved");
+    std::fs::write(away.join("go2"), "").expect("written");
+    let done = task.wait();
     assert!(done.stderr.contains("the end of this turn could not be noted"), "{}", done.stderr);
-    std::fs::set_permissions(env.project(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("open again");
+    let _ = std::fs::remove_dir(env.project());
+    std::fs::rename(&away, env.project()).expect("moved back");
     env.write("mine.txt", "the person's\n");
     undo(&env, &[]).expect(0).says(&["was cut off, so what you changed yourself after it may be among what is taken back"]);
     assert_eq!(env.read("made.txt"), "1\n");
