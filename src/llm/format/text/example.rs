@@ -22,6 +22,10 @@ const ADVISING: [&str; 16] = [
     "fix for",
 ];
 
+/// What a sentence that tells what a program does is about.
+const PROGRAMS: [&str; 13] =
+    ["class", "code", "function", "helper", "line", "lines", "loop", "method", "module", "program", "script", "snippet", "test"];
+
 /// What introduces an example.
 const WORDS: [&str; 14] = [
     "for example",
@@ -337,6 +341,18 @@ impl Before {
         let sentence = self.last_sentence();
         let is_own = ["i", "i'll", "let"].contains(&sentence.split_whitespace().next().unwrap_or_default());
         ADVISING.iter().any(|word| has_word(&sentence, word)) && !is_own && !self.intends()
+    }
+
+    /// Returns whether the last sentence tells what a program does, as "the script removes its input:", and not what it needs.
+    pub(super) fn describes(&self) -> bool {
+        let sentence = self.last_sentence();
+        let mut words = sentence.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+        let is_about = words.next().is_some_and(|first| ["the", "this", "that", "your", "its"].contains(&first));
+        // Up to two words may stand between: "the last line of", "your main script".
+        let about = words.by_ref().take(3).any(|word| PROGRAMS.contains(&word));
+        let does =
+            words.next().is_some_and(|word| word.ends_with('s') && !["is", "was", "needs", "has", "lacks", "misses"].contains(&word));
+        is_about && about && does && !self.intends()
     }
 
     fn intends(&self) -> bool {

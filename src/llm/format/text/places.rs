@@ -73,12 +73,20 @@ fn calls_in_lists_and_indented_code_are_content_as_a_whole() {
 #[test]
 fn python_behind_words_for_a_person_is_asked_about() {
     let code = "```python\nbash(command=\"ls -l\")\n```";
-    for words in ["Replace the last line by this one:", "Add this to your notebook:", "The bug is in the last line. It should be:"] {
+    let told = ["Replace the last line by this one:", "Add this to your notebook:", "The bug is in the last line. It should be:"];
+    let described = [
+        "The script removes its input at the end:",
+        "I looked. Your main function lists the folder:",
+        "This code cleans up behind itself.",
+    ];
+    for words in told.into_iter().chain(described) {
         let text = format!("{words}\n{code}");
         let parsed = parse(&text, &tools(), None);
         assert_eq!((parsed.content.as_str(), parsed.calls.len(), parsed.mentions.len()), (text.as_str(), 0, 1), "{words}");
     }
-    for words in ["", "I list the files:\n", "Let me look:\n", "Ich sehe nach:\n", "I use it to add a line:\n"] {
+    for words in
+        ["", "I list the files:\n", "Let me look:\n", "Ich sehe nach:\n", "I use it to add a line:\n", "The script needs to be read.\n"]
+    {
         check("announced", &format!("{words}{code}"), words.trim_end(), "", &[LS], None);
     }
 }

@@ -154,7 +154,7 @@ impl Parser {
             {
                 Some(self.quote(text, found, Quoted::Disowned))
             }
-            Ok(Certainty::Program) if self.before.advises() => Some(self.quote(text, found, Quoted::Disowned)),
+            Ok(Certainty::Program) if self.before.advises() || self.before.describes() => Some(self.quote(text, found, Quoted::Disowned)),
             Ok(certainty) => {
                 let open = self.hint.is_some_and(|hint| hint.open);
                 Some(self.accept(text, found.calls, if open { Certainty::Certain } else { certainty }, found.end))
