@@ -120,18 +120,11 @@ mod tests {
 
     use super::super::super::sample::Linked;
     use super::super::super::sample::Sample;
-    use super::super::obeyed;
     use super::super::obeyed_in_worktree;
+    use super::super::tests::look;
+    use super::super::tests::place;
     use crate::guest::keep::git::Folder;
     use crate::wire::BytesPath;
-    use crate::wire::keep::Obeyed;
-
-    fn look(sample: &Sample, gits: &[&str]) -> Obeyed {
-        let gits: Vec<BytesPath> = gits.iter().copied().map(BytesPath::from).collect();
-        let place = sample.path("").display().to_string();
-        let project = Folder::open(&sample.path("")).expect("opens");
-        obeyed(&project, gits.iter(), place.trim_end_matches('/').as_bytes())
-    }
 
     fn texts(paths: &[BytesPath]) -> Vec<String> {
         paths.iter().map(BytesPath::to_text).collect()
@@ -186,9 +179,8 @@ mod tests {
         let linked = Linked::new();
         fs::create_dir_all(linked.main.join(".git/hooks")).expect("made");
         fs::write(linked.main.join(".git/hooks/pre-push"), "exec ./tools/run\n").expect("written");
-        let place = linked.sample.path("").display().to_string();
         let (project, real) = (Folder::open(&linked.sample.path("")), Folder::open(&linked.main.join(".git")));
-        let found = obeyed_in_worktree(&project.expect("opens"), &real.expect("opens"), b"project", place.trim_end_matches('/').as_bytes());
+        let found = obeyed_in_worktree(&project.expect("opens"), &real.expect("opens"), b"project", place(&linked.sample).as_bytes());
         assert_eq!(texts(&found.said), ["tools/run"]);
     }
 

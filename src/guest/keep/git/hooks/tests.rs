@@ -9,10 +9,7 @@ fn open(sample: &Sample) -> Folder {
 }
 
 fn found(sample: &Sample, gits: &[&str]) -> (Vec<String>, Vec<String>) {
-    let gits: Vec<BytesPath> = gits.iter().copied().map(BytesPath::from).collect();
-    let place = BytesPath::from(sample.path("").as_path());
-    let place = place.as_bytes().strip_suffix(b"/").unwrap_or(place.as_bytes()).to_vec();
-    texts(obeyed(&open(sample), gits.iter(), &place))
+    texts(look(sample, gits))
 }
 
 fn texts(obeyed: Obeyed) -> (Vec<String>, Vec<String>) {
@@ -22,6 +19,17 @@ fn texts(obeyed: Obeyed) -> (Vec<String>, Vec<String>) {
 
 fn none() -> Vec<String> {
     Vec::new()
+}
+
+/// Looks at a sample that has these folders of git.
+pub(super) fn look(sample: &Sample, gits: &[&str]) -> Obeyed {
+    let gits: Vec<BytesPath> = gits.iter().copied().map(BytesPath::from).collect();
+    obeyed(&open(sample), gits.iter(), place(sample).as_bytes())
+}
+
+/// Where the machine has a sample.
+pub(super) fn place(sample: &Sample) -> String {
+    sample.path("").display().to_string().trim_end_matches('/').to_owned()
 }
 
 #[test]
@@ -45,8 +53,7 @@ fn hooks_are_found_where_they_lie_in_the_project() {
 #[test]
 fn what_is_not_there_yet_is_named_too_however_it_is_spelled() {
     let sample = Sample::new();
-    let project = sample.path("").display().to_string();
-    let project = project.trim_end_matches('/');
+    let project = &place(&sample);
     let said = |said: &str| -> Vec<String> {
         sample.git(&["config", "core.hooksPath", said]);
         let obeyed = obeyed(&open(&sample), std::iter::empty(), project.as_bytes());
@@ -178,10 +185,7 @@ fn programs_that_settings_name_are_said_wherever_their_working_tree_is() {
         sample.write(path, "x");
     }
     let said = || -> Vec<String> {
-        let gits = [BytesPath::from("sub/.git")];
-        let place = BytesPath::from(sample.path("").as_path());
-        let place = place.as_bytes().strip_suffix(b"/").unwrap_or(place.as_bytes()).to_vec();
-        let obeyed = obeyed(&open(&sample), gits.iter(), &place);
+        let obeyed = look(&sample, &["sub/.git"]);
         assert_eq!(obeyed.paths, [], "what git runs can be worked on");
         obeyed.said.iter().map(BytesPath::to_text).collect()
     };

@@ -202,18 +202,12 @@ mod tests {
 
     use super::super::super::sample::Linked;
     use super::super::super::sample::Sample;
-    use super::super::obeyed;
     use super::super::obeyed_in_worktree;
+    use super::super::tests::look;
+    use super::super::tests::place;
     use super::*;
     use crate::wire::BytesPath;
     use crate::wire::keep::Obeyed;
-
-    fn look(sample: &Sample, gits: &[&str]) -> Obeyed {
-        let gits: Vec<BytesPath> = gits.iter().copied().map(BytesPath::from).collect();
-        let place = sample.path("").display().to_string();
-        let project = Folder::open(&sample.path("")).expect("opens");
-        obeyed(&project, gits.iter(), place.trim_end_matches('/').as_bytes())
-    }
 
     #[track_caller]
     fn check(sample: &Sample, gits: &[&str], hooks: &str) {
@@ -311,10 +305,7 @@ mod tests {
         let unread: Vec<String> = look(&sample, &["b/.git", "c/.git"]).unread.iter().map(BytesPath::to_text).collect();
         assert_eq!(unread, ["/elsewhere/.git/modules/b/modules/c/config"]);
         let linked = Linked::new();
-        let place = linked.sample.path("").display().to_string();
-        let project = Folder::open(&linked.sample.path("")).expect("opens");
-        let found = obeyed(&project, [].iter(), place.trim_end_matches('/').as_bytes());
-        assert_eq!(found, Obeyed::default());
+        assert_eq!(look(&linked.sample, &[]), Obeyed::default());
         // So it does with those of its submodules.
         let module = linked.main.join(".git/worktrees/project/modules/sub");
         for folder in ["objects", "refs"] {
@@ -323,7 +314,8 @@ mod tests {
         fs::write(module.join("HEAD"), "ref: refs/heads/main\n").expect("written");
         fs::write(module.join("config"), "[core]\nhooksPath = hk\n").expect("written");
         let real = Folder::open(&linked.main.join(".git")).expect("opens");
-        let found = obeyed_in_worktree(&project, &real, b"project", place.trim_end_matches('/').as_bytes());
+        let found =
+            obeyed_in_worktree(&Folder::open(&linked.sample.path("")).expect("opens"), &real, b"project", place(&linked.sample).as_bytes());
         assert_eq!(found.said, ["sub/hk".into()]);
     }
 }
