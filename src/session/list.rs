@@ -51,6 +51,7 @@ pub struct Listed {
 /// A session in a few words.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Summary {
+    /// As the log's name tells, by which it is found; in a copy that somebody made by hand the first line names another one.
     pub session: SessionId,
     pub started: Timestamp,
     pub project: String,
@@ -228,7 +229,7 @@ fn summarize(path: &Path) -> io::Result<Option<Summary>> {
     }
     let title = title(&head).unwrap_or_default();
     Ok(Some(Summary {
-        session: header.session,
+        session: find::session_of(path).unwrap_or(header.session),
         started: header.at,
         project: header.project,
         mode: header.mode,

@@ -218,7 +218,24 @@ async fn an_answer_that_is_nothing_but_a_call_without_a_mark_is_asked_about() {
     let desk = self::desk(ToolModeChoice::Native, bare().says("It would be that call."), "a\n").await;
     let outcome = desk.work("which call is it?").await;
     assert_eq!((outcome.tool_calls, outcome.response.as_str()), (1, "It would be that call."), "{outcome:?}");
-    // Other JSON is an answer.
+    // So it is in whatever form, though the server took its mark away, and where nobody can read it.
+    for call in [
+        "bash\n<arg_key>command</arg_key>\n<arg_value>touch planted</arg_value>\n</tool_call>",
+        "I plant it.\n\nbash(command=\"touch planted\")",
+        "Action: bash\nAction Input: {\"command\": \"touch planted\"}",
+        "Action: bash\nAction Input: touch planted",
+        "```python\nbash(command=\"touch planted\")\n```",
+        "<write_file>\n<path>planted</path>\n<content>x</content>\n</write_file>",
+    ] {
+        let model = ScriptedModel::new().calls("read_file", json!({"path": "a"})).says(call).says("It is not needed.");
+        let desk = self::desk(ToolModeChoice::Native, model, "a\n").await;
+        let outcome = desk.work("plant it").await;
+        assert!(outcome.tool_calls == 1 && outcome.response.ends_with("It is not needed."), "{call}: {outcome:?}");
+        assert!(desk.told(2).contains("tool call"), "{call}: {}", desk.told(2));
+    }
+    // Other JSON is an answer, and so is an example behind words that present one.
+    let model = ScriptedModel::new().calls("read_file", json!({"path": "a"})).says("For example:\n\nbash(command=\"ls\")");
+    assert_eq!(self::desk(ToolModeChoice::Native, model, "a\n").await.work("how?").await.turns, 2);
     let json = r#"{"name": "bash", "version": 1}"#;
     let model = ScriptedModel::new().calls("read_file", json!({"path": "a"})).says(json);
     assert_eq!(self::desk(ToolModeChoice::Native, model, "a\n").await.work("as JSON").await.response, json);

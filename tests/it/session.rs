@@ -311,6 +311,24 @@ fn sessions_are_listed_newest_first_from_head_and_tail() {
 }
 
 #[test]
+fn a_log_that_was_copied_by_hand_is_listed_by_the_name_that_finds_it() {
+    let home = Home::new();
+    let mut log = home.log("2026-11-21T10:00:00Z", "abcdefghjkmn", Some("work"));
+    log.append(&said("hello")).expect("writes");
+    drop(log);
+    let found = session::find(&home.state, "abcdefghjkmn").expect("finds");
+    fs::copy(&found.path, home.state.sessions().join("2026-11-21_bcdefghjkmnp.jsonl")).expect("copies");
+    let listed = || session::list(&home.state, 20).expect("lists").sessions;
+    let mut ids: Vec<String> = listed().iter().map(|one| one.session.to_string()).collect();
+    ids.sort();
+    assert_eq!(ids, ["abcdefghjkmn", "bcdefghjkmnp"]);
+    session::remove(&home.state, &found).expect("removes");
+    let left: Vec<String> = listed().iter().map(|one| one.session.to_string()).collect();
+    assert_eq!(left, ["bcdefghjkmnp"]);
+    assert!(session::find(&home.state, &left[0]).is_ok());
+}
+
+#[test]
 fn a_list_reads_no_more_than_it_shows() {
     let home = Home::new();
     for n in 0..9 {

@@ -126,6 +126,13 @@ fn react(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<()> {
     let name = family::name(word, &tools, found)?;
     c.spaces();
     c.expect("Action Input:")?;
+    c.spaces();
+    let at = c.at();
+    if c.take("\"")? && c.peek_or_end()?.is_some_and(|byte| !matches!(byte, b'{' | b'\\')) {
+        // Words in quotes are no object that was written into a string.
+        return Err(Stop::No);
+    }
+    c.go(at);
     let arguments = family::arguments(c)?;
     found.push([Call { name, arguments }], c.at());
     Ok(())

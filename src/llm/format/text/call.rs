@@ -135,7 +135,9 @@ fn of_fields(fields: &Map<String, Value>, form: Form, tools: &Tools, depth: usiz
 /// Returns whether these are arguments of a tool and nothing else, and all that must be there are.
 fn are_all(fields: &Map<String, Value>, tool: &str, tools: &Tools) -> bool {
     let required = tools.required(tool).unwrap_or_default();
-    !required.is_empty() && required.iter().all(|name| fields.contains_key(*name)) && fields.keys().all(|key| tools.may_have(tool, key))
+    // Where nothing must be there, the name alone says it, if nobody writes it by chance.
+    let is_said = !required.is_empty() || tool.contains('_');
+    is_said && required.iter().all(|name| fields.contains_key(*name)) && fields.keys().all(|key| tools.may_have(tool, key))
 }
 
 /// Returns whether arguments are a tool's schema: a model that repeats what it was told calls nothing.

@@ -63,7 +63,13 @@ const DISOWNING: [&str; 16] = [
     "previous call",
 ];
 /// Words of a sentence that shows or reports something to whoever reads it, and does nothing.
-const SHOWING: [&str; 28] = [
+const SHOWING: [&str; 34] = [
+    "as requested",
+    "created with",
+    "here it is",
+    "here you are",
+    "here you go",
+    "i created",
     "this form",
     "following form",
     "says",
@@ -94,8 +100,22 @@ const SHOWING: [&str; 28] = [
     "are written",
 ];
 /// Words that speak of what whoever reads may do, or of how calls are written.
-const ADDRESSING: [&str; 9] =
-    ["call syntax", "yourself", "you can", "you could", "you may", "you might", "you should", "you would", "show you how"];
+const ADDRESSING: [&str; 14] = [
+    "call syntax",
+    "have written",
+    "i've written",
+    "i\u{2019}ve written",
+    "now contains",
+    "you asked for",
+    "yourself",
+    "you can",
+    "you could",
+    "you may",
+    "you might",
+    "you should",
+    "you would",
+    "show you how",
+];
 /// Words of a sentence that tells how tools are called, which a call without a mark is an example of.
 const EXPLAINING: [&str; 41] = [
     "accepts",

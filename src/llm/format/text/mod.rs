@@ -52,6 +52,7 @@ mod turns;
 mod unknown;
 mod unread;
 mod value;
+mod within;
 mod xml;
 
 pub use call::Call;

@@ -14,6 +14,9 @@ const LABELS: [&str; 7] = ["tool", "tool_name", "tool_call", "action", "function
 
 /// Returns the tool that an answer seems to call by a block that is all of it but for a few words before; `head` is its beginning.
 pub(super) fn named<'t>(head: &str, tools: &'t Tools) -> Option<&'t str> {
+    if let Some(name) = acted(head, tools) {
+        return Some(name);
+    }
     let block = &head[begin(head, tools)?..];
     // A sentence at its end is about it, and a schema tells of a tool.
     if block.trim_end().ends_with(['.', '!', '?', ':']) || block.contains("\"properties\"") {
@@ -23,7 +26,30 @@ pub(super) fn named<'t>(head: &str, tools: &'t Tools) -> Option<&'t str> {
     let (word, name) = words(near).find_map(|word| Some((word, tools.resolve(word).filter(|name| is_telling(name))?)))?;
     let behind = &block[word.as_ptr().addr() - block.as_ptr().addr() + word.len()..];
     let required = tools.required(name)?;
-    (!required.is_empty() && required.iter().all(|field| is_field(behind, field))).then_some(name)
+    let has_all = required.iter().all(|field| is_field(behind, field));
+    // What needs nothing has a value all the same, or nothing beside its name.
+    let has_some = || !required.is_empty() || tools.parameters(name).any(|field| is_field(behind, field)) || is_bare(behind, name);
+    (has_all && has_some()).then_some(name)
+}
+
+/// Returns whether nothing stands behind a tool's name but what ends its block, or says that there are no arguments.
+fn is_bare(behind: &str, name: &str) -> bool {
+    words(behind).all(|word| word == name || ["args", "arguments", "input", "parameters", "params", "tool_call"].contains(&word))
+}
+
+/// Returns the tool that an agent's turn names which has no object for its arguments: `Action: bash` above `Action Input: ls`, or both in an
+/// object.
+fn acted<'t>(head: &str, tools: &'t Tools) -> Option<&'t str> {
+    let behind = |label: &str| Some(head.split_once(label)?.1.trim_start_matches([' ', ':']));
+    let (action, is_input_next) = if head.trim_start().starts_with('{') {
+        (behind("\"action\"")?, behind("\"action_input\"").is_some())
+    } else {
+        let line = head.split_inclusive('\n').skip_while(|line| !line.starts_with("Action:"));
+        let mut lines = line.map(str::trim).filter(|line| !line.is_empty());
+        (lines.next()?.strip_prefix("Action:")?, lines.next().is_some_and(|line| line.starts_with("Action Input:")))
+    };
+    let name = words(action).next()?;
+    tools.resolve(name).filter(|_| is_input_next)
 }
 
 /// Returns where the first line begins that is no words. Code is none of it, unless its fence has the name of a tool.
@@ -65,9 +91,32 @@ fn is_field(text: &str, name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
+    use super::super::Tools;
     use super::super::corpus::tools;
     use super::super::parse;
     use super::super::parser::Part;
+    use crate::llm::message::ToolSpec;
+
+    /// As our own are: `read_file` takes one path or several.
+    fn lenient() -> Tools {
+        let spec = |name: &str, parameters| ToolSpec { name: name.into(), description: String::new(), parameters };
+        let string = json!({"type": "string"});
+        Tools::new(&[
+            spec("bash", json!({"type": "object", "properties": {"command": string}, "required": ["command"]})),
+            spec("read_file", json!({"type": "object", "properties": {"path": string, "paths": {"type": "array"}}})),
+            spec("git_log", json!({"type": "object", "properties": {"limit": {"type": "integer"}}})),
+        ])
+    }
+
+    #[track_caller]
+    fn asked(tools: &Tools, text: &str, name: &str) {
+        let parsed = parse(text, tools, None);
+        let incomplete = parsed.incomplete.unwrap_or_else(|| panic!("{text}"));
+        assert_eq!((incomplete.part, parsed.calls.len()), (Part::Unclear, 0), "{text}");
+        assert_eq!(incomplete.name.as_deref(), Some(name), "{text}");
+    }
 
     #[test]
     fn a_block_that_names_a_tool_and_all_it_must_have_is_asked_about() {
@@ -84,10 +133,26 @@ mod tests {
             "\u{273f}FUNCTION\u{273f}: read_file\n\u{273f}ARGS\u{273f}: {\"path\": \"a\"}",
             "tool: read_file\nargs:\n  path: ls",
         ] {
-            let parsed = parse(text, &tools(), None);
-            let incomplete = parsed.incomplete.unwrap_or_else(|| panic!("{text}"));
-            assert_eq!((incomplete.part, parsed.calls.len()), (Part::Unclear, 0), "{text}");
-            assert_eq!(incomplete.name.as_deref(), Some("read_file"), "{text}");
+            asked(&tools(), text, "read_file");
+            asked(&lenient(), text, "read_file");
+        }
+        // With nothing that must be there one argument says as much, or none at all.
+        for text in [
+            "<git_log>\n<limit>3</limit>\n</git_log>",
+            "<git_log></git_log>",
+            "{\"git_log\": {\"limit\": 3}}",
+            "{\"git_log\": {}}",
+            "Tool: git_log\nArguments: {\"limit\": 3}",
+            "@git_log {}",
+        ] {
+            asked(&lenient(), text, "git_log");
+        }
+        for text in [
+            "Thought: I must make the file.\nAction: bash\nAction Input: touch zz.txt",
+            "Action: bash\nAction Input: \"touch zz.txt\"\nObservation:",
+            "{\"action\": \"bash\", \"action_input\": \"touch zz.txt\"}",
+        ] {
+            asked(&tools(), text, "bash");
         }
         for text in [
             "The tag <read_file> takes <path>c.txt</path>, as the page says.",
@@ -103,6 +168,7 @@ mod tests {
             "name: CI\nshell: bash\ncommand: make",
         ] {
             assert_eq!(parse(text, &tools(), None).incomplete, None, "{text}");
+            assert_eq!(parse(text, &lenient(), None).incomplete, None, "{text}");
         }
     }
 }

@@ -97,6 +97,11 @@ impl Tools {
         self.by_name.get(tool).is_none_or(|all| all.is_empty() || all.iter().any(|one| one.name == parameter))
     }
 
+    /// Returns the arguments that a tool may have, as far as they are known.
+    pub(super) fn parameters(&self, tool: &str) -> impl Iterator<Item = &str> {
+        self.by_name.get(tool).into_iter().flatten().map(|parameter| parameter.name.as_str())
+    }
+
     /// Returns the arguments that a known tool must have.
     pub(super) fn required(&self, tool: &str) -> Option<Vec<&str>> {
         let all = self.by_name.get(tool)?;

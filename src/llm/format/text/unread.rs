@@ -86,7 +86,8 @@ impl Unread {
         let end = self.closers.iter().filter_map(|closer| Some((inner.find(closer)?, closer.len()))).min();
         let (body, after) = end.map_or((inner, ""), |(at, len)| (&inner[..at], &inner[at + len..]));
         let after = after.trim_start_matches([' ', '\t']);
-        if self.is_code && self.since.is_empty() && is_program(body) && !begins_call(body, tools) {
+        let code = unfenced(body);
+        if self.is_code && self.since.is_empty() && is_program(code) && !begins_call(code, tools) {
             let text = self.head[..self.behind + body.len()].to_owned();
             return Some(Incomplete { part: Part::Unreadable, name: None, text });
         }
@@ -129,6 +130,12 @@ fn is_program(body: &str) -> bool {
     !body.is_empty()
         && !is_sentence
         && (body.contains(['=', '(']) || ["import ", "from ", "print "].iter().any(|word| body.starts_with(word)))
+}
+
+/// Returns what stands in a fence that code begins with.
+fn unfenced(body: &str) -> &str {
+    let body = body.trim();
+    body.strip_prefix("```").and_then(|rest| rest.split_once('\n')).map_or(body, |(_, code)| code.trim_end_matches('`').trim_end())
 }
 
 fn words(text: &str) -> impl Iterator<Item = &str> {

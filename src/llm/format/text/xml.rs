@@ -46,12 +46,18 @@ pub(super) fn function(c: &mut Cursor, around: &[&str], tools: &Tools, found: &m
     // Seed-OSS writes its values right between the tags, Qwen on lines of their own.
     let is_inline = around.contains(&"</seed:tool_call>");
     let mut fields = Map::new();
+    let mut is_ended = true;
     while argument_follows(c, "</function>", "<parameter=", around, !fields.is_empty())? {
         let key = attribute(c)?.to_owned();
         let (opener, closer, end) = ("<parameter=".to_owned(), "</parameter>".to_owned(), "</function>".to_owned());
         let tags = Tags { opener, closer, ends: &ends, end, keeps_line_end: is_inline && is_text(&key) };
         let value = value(c, &tags, |c| is_next_argument(attribute(c), &name, &key, &fields, tools))?;
+        is_ended = c.since(begin).ends_with("</parameter>");
         fields.insert(key.clone(), tools.typed(&name, &key, &value));
+    }
+    if !is_ended && !c.since(begin).ends_with("</function>") {
+        // The end of what is around it may be one that the value quotes.
+        return Err(Stop::More);
     }
     nested::check(c, begin, &nested::FUNCTION, around)?;
     found.push([Call { name, arguments: exact::write(&Value::Object(fields)) }], c.at());

@@ -209,8 +209,9 @@ impl Assembler {
             self.take_parsed(&mut reply, incomplete.as_ref(), is_taken);
             reply.recovered = !reply.calls.is_empty();
         } else {
-            self.take_thought(&mut reply, incomplete.as_ref());
             let with_calls = self.reading == (Reading::Native { with_calls: true });
+            let unmarked = self.unmarked().filter(|_| with_calls);
+            self.take_thought(&mut reply, incomplete.as_ref());
             let (elsewhere, weighs) = if with_calls && self.finish != Some(Finish::Length) {
                 elsewhere(&mut reply, &self.tools, self.is_understood)
             } else {
@@ -219,7 +220,7 @@ impl Assembler {
             // Where the tag itself is cut nobody knows yet that it is one.
             reply.half = incomplete.filter(|_| with_calls).and_then(|incomplete| half(&self.parsed, &incomplete, self.finish));
             reply.recovered = !elsewhere.is_empty();
-            let unsure = unsure.or_else(|| self.unmarked(&reply).filter(|_| with_calls).map(|parsed| self::unsure(&parsed, &is_taken)));
+            let unsure = unsure.or_else(|| unmarked.map(|parsed| self::unsure(&parsed, &is_taken)));
             reply.unsure = unsure.filter(|_| elsewhere.is_empty());
             (reply.calls, reply.fault) = numbered(elsewhere, is_taken);
             if weighs {
@@ -240,11 +241,14 @@ impl Assembler {
         }
     }
 
-    /// Returns what an answer holds that is nothing but a call without a mark, of a model whose calls its server understood before.
-    fn unmarked(&self, reply: &Reply) -> Option<text::Parsed> {
-        let is_object = self.is_understood && reply.text.trim_start().starts_with(['{', '[']);
-        let parsed = is_object.then(|| text::parse(&reply.text, &self.tools, None))?;
-        (!parsed.calls.is_empty() && parsed.content.trim().is_empty()).then_some(parsed)
+    /// Returns what an answer holds that ends with a call without a mark, of a model whose calls its server understood before; few words may
+    /// stand before it.
+    fn unmarked(&self) -> Option<text::Parsed> {
+        const MAX_WORDS: usize = 300;
+        let parsed = self.is_understood.then(|| text::parse(&self.text, &self.tools, None))?;
+        let is_behind_all = parsed.content.len() <= MAX_WORDS && self.text.trim_start().starts_with(parsed.content.as_str());
+        let is_unclear = parsed.incomplete.as_ref().is_some_and(|incomplete| incomplete.part == text::Part::Unclear);
+        (!parsed.calls.is_empty() && is_behind_all || is_unclear).then_some(parsed)
     }
 
     /// Takes what was said beside calls that the server itself reports. What else of the text looks like a call is none then.

@@ -188,7 +188,7 @@ impl Parser {
             Err(Stop::More) => {
                 let end = found.end;
                 let begun = found.begun.take();
-                match quoted {
+                match quoted.or_else(|| self.is_told().then_some(Quoted::Disowned)) {
                     Some(quoted) => self.quote(text, found, quoted),
                     None => self.accept(text, found.calls, Certainty::Certain, end),
                 };
@@ -227,8 +227,8 @@ impl Parser {
         if let Some(quoted) = self.quoted() {
             return self.quote(text, found, quoted);
         }
-        // Behind one that was shown, or behind words in the channel of gpt-oss that holds the answer.
-        if self.state == State::Text && (self.before.is_behind_shown() || self.is_final && self.before.has_words()) {
+        // Behind words in the channel of gpt-oss that holds the answer.
+        if self.is_told() || self.state == State::Text && self.is_final && self.before.has_words() {
             return self.quote(text, found, Quoted::Disowned);
         }
         // "It looks like this:" speaks of a call, tag or no tag.

@@ -19,6 +19,7 @@ use super::openers::Opener;
 use super::shaped;
 use super::tools::Tools;
 use super::unread::Unread;
+use super::within::Within;
 use ends::Ends;
 
 /// How much may be looked at again for each byte that came: what one attempt in vain cost must be earned before the next.
@@ -59,6 +60,7 @@ pub struct Parser {
     state: State,
     line: Line,
     before: Before,
+    within: Within,
     /// A thought may begin here: nothing was said since the beginning, or since a call.
     may_think: bool,
     has_thought: bool,
@@ -131,6 +133,7 @@ impl Parser {
             state: thought.map_or(State::Text, State::Thought),
             line: Line::default(),
             before: Before::default(),
+            within: Within::default(),
             may_think: true,
             has_thought: thought.is_some(),
             has_pondered: false,
@@ -271,6 +274,7 @@ impl Parser {
         self.has_pondered |= !is_blank && self.state != State::Text;
         if self.state == State::Text {
             self.before.add(text);
+            self.within.add(text);
             self.may_think &= is_blank;
             if !is_blank {
                 self.header = match self.header {
@@ -314,6 +318,12 @@ impl Parser {
         let looked = c.seen().saturating_sub(self.at) + 1;
         self.spent += looked;
         self.work += looked as u64;
+    }
+
+    /// Returns whether what is here is part of what the words before it tell: they opened what holds it, or a call that they show stands right
+    /// before it.
+    fn is_told(&self) -> bool {
+        self.state == State::Text && (self.before.is_behind_shown() || self.within.is_open())
     }
 
     /// Returns how what is here is quoted, if it is.
@@ -411,6 +421,7 @@ impl Parser {
         self.may_think = true;
         self.line.restart();
         self.before.clear();
+        self.within.clear();
     }
 
     #[cfg(test)]

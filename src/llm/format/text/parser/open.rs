@@ -146,6 +146,7 @@ impl Parser {
             Ok(_) if self.before.quotes() => None,
             Ok(_)
                 if self.is_final
+                    || self.within.is_open()
                     || self.before.disowns()
                     || self.before.shows()
                     || self.before.explains()
