@@ -223,7 +223,7 @@ async fn carry_out(bench: &Bench, wish: ReviewWish, front: &Front, cancel: &Canc
         } else {
             ended.remove_taken(&mut done.git);
         }
-        ended.told().into_iter().for_each(|kind| (front.sink)(kind.into()));
+        ended.told().into_iter().chain(ended.told_what_may_run()).for_each(|kind| (front.sink)(kind.into()));
         git = Some(ended);
     }
     let is_over = match &answer {
@@ -261,9 +261,8 @@ impl Taking {
     async fn take_over(&self, bench: &Bench, spec: &Spec, held: &HeldReview, cancel: &CancellationToken) -> Result<git::Ended, Error> {
         let options = &bench.config.sandbox;
         let is_asked = self.with_auto_run || self.commits == Commits::Now;
-        let unless_it_may_run = if is_asked { None } else { Some(options.auto_run.clone()) };
         let with = (options, &bench.git_options());
-        let taken = Box::pin(git::take_over(bench.engine()?, spec, with, &held.session, unless_it_may_run, cancel)).await;
+        let taken = Box::pin(git::take_over(bench.engine()?, spec, with, &held.session, is_asked, cancel)).await;
         taken.map_err(of_keeper)
     }
 }

@@ -487,7 +487,7 @@ pub(super) const PAGES: &[Page] = &[
     },
     Page {
         command: "undo redo",
-        text: "Brings back what was taken back last. A new turn ends what can be brought back.",
+        text: "Brings back the turn that was taken back last, or the last N of them: after `undo 2`, `redo 2` brings both back. A new turn ends what can be brought back.",
         examples: &[("Bring the last one back:", "podbay undo redo"), ("The last two:", "podbay undo redo 2")],
         codes: Codes::Shared,
     },

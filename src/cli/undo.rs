@@ -32,7 +32,7 @@ enum UndoCommand {
     List(PlaceFlags),
     /// Show what the last turns changed
     Diff(Count),
-    /// Bring back what was taken back last
+    /// Bring back the turn that was taken back last, or so many
     Redo(Steps),
     /// Try again what was left as it was, by all turns that were taken back or brought back
     Retry(Again),

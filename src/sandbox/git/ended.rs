@@ -80,7 +80,7 @@ impl Ended {
     }
 
     /// Says of a session that nobody reports on any more what of it may run on the person's machine.
-    pub(in crate::sandbox) fn told_what_may_run(&self) -> Option<Kind> {
+    pub fn told_what_may_run(&self) -> Option<Kind> {
         let mut words = self.may_run_words(|_| true);
         let n_more = words.len().saturating_sub(MOST_TOLD) as u64;
         words.truncate(MOST_TOLD);

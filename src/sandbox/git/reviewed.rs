@@ -56,26 +56,27 @@ pub(in crate::sandbox) async fn keep_for_review(
 
 /// Takes over what the session of a review did with git. If it was all, that is noted in the review, which is over where no path waits.
 ///
-/// `spec` is that of the project itself. Killed at any point it can be begun again.
+/// `spec` is that of the project itself. With `with_auto_run` commits come, too, that hold what may run on the person's machine, and it is named.
+/// Killed at any point it can be begun again.
 pub async fn take_over(
     engine: &Engine,
     spec: &Spec,
     (sandbox, options): (&sandbox::Options, &Options),
     session: &SessionId,
-    unless_it_may_run: Option<Vec<String>>,
+    with_auto_run: bool,
     cancel: &CancellationToken,
 ) -> Result<Ended, Error> {
     let id = git_of_review(session.as_str());
     let has_folder = is_there(engine, session, cancel).await?;
     let labels = Labels { owner: Some(Owner::current()), session: Some(session.clone()), ..Labels::new(Role::Keeper) };
-    let again = format!("podbay review apply {session}{}", if unless_it_may_run.is_none() { " --commits" } else { "" });
+    let again = format!("podbay review apply {session}{}", if with_auto_run { " --commits" } else { "" });
     let cut = Error::cut(&format!("what was being taken over of the git of review {session}, after its files,"), &again);
     let left = Left {
         id: &id,
         top: if has_folder { Top::of(&spec.project) } else { Top::None },
         has_folder,
         is_top_theirs: None,
-        review: Some(OfReview { name: session.to_string(), how: ReviewedGit { unless_it_may_run } }),
+        review: Some(OfReview { name: session.to_string(), how: ReviewedGit { auto_run: sandbox.auto_run.clone(), with_auto_run } }),
     };
     settle::settle(engine, spec, &labels, options, left, sandbox.start_timeout.duration()).await.map_err(cut)
 }

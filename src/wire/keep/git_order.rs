@@ -55,9 +55,10 @@ pub enum GitOrder {
 /// How what waited in a review is taken over.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReviewedGit {
-    /// Takes nothing over if a commit holds what may run on the person's machine, by these patterns beside what is known; `None`: takes it all
-    /// the same.
-    pub unless_it_may_run: Option<Vec<String>>,
+    /// What may run on the person's machine by their own patterns, beside what is known.
+    pub auto_run: Vec<String>,
+    /// Takes commits over that hold such a file, and names it; else nothing is taken over then.
+    pub with_auto_run: bool,
 }
 
 /// A repository that the session is to work in, and where the keeper finds what.

@@ -37,6 +37,7 @@ use crate::wire::keep::GitRefusal;
 use crate::wire::keep::GitSource;
 use crate::wire::keep::ImportedGit;
 use crate::wire::keep::ImportedRepository;
+use crate::wire::keep::MayRun;
 use crate::wire::keep::Named;
 use crate::wire::keep::PreparedGit;
 use crate::wire::keep::PreparedRepository;
@@ -176,10 +177,15 @@ fn settle(folders: &Folders<'_>, project: &Folder, starts: &Folder, left: &Left<
         return Ok(SettledGit::default());
     }
     let places = places(folders, project, &start, left);
-    if let Some(ReviewedGit { unless_it_may_run: Some(auto_run) }) = left.review {
+    let mut asked_for = Named::default();
+    if let Some(ReviewedGit { auto_run, with_auto_run }) = left.review {
         let place = review::place_of(folders.state, name_of_review(id));
-        let held = staged(folders, starts, left, &places, |import| touched(import, project, auto_run, place.as_bytes())?.holding())?;
-        if !held.is_empty() {
+        let held = staged(folders, starts, left, &places, |import| touched(import, project, auto_run, place.as_bytes())?.holding());
+        if *with_auto_run {
+            asked_for = held.unwrap_or_else(|fault| Named::from_iter([unlooked(&fault)]));
+        } else if let held = held?
+            && !held.is_empty()
+        {
             return Ok(SettledGit { held, ..SettledGit::default() });
         }
     }
@@ -199,7 +205,7 @@ fn settle(folders: &Folders<'_>, project: &Folder, starts: &Folder, left: &Left<
         if are_all_taken {
             Start::settle(starts, id)?;
         }
-        return Ok(SettledGit { imported, is_settled: are_all_taken, ..SettledGit::default() });
+        return Ok(SettledGit { imported, is_settled: are_all_taken, may_run: asked_for, ..SettledGit::default() });
     }
     let mut before = start.found_still(project);
     if let Some(is_theirs) = left.is_top_theirs {
@@ -224,6 +230,11 @@ fn settle(folders: &Folders<'_>, project: &Folder, starts: &Folder, left: &Left<
         imported.repositories.extend(warned.or_else(|| aside.moved.is_empty().then(|| top_with(UNLOOKED.to_owned()))));
     }
     Ok(SettledGit { imported, aside, is_settled, may_run, ..SettledGit::default() })
+}
+
+/// Says of commits that were asked for why nobody knows what they hold.
+fn unlooked(fault: &Fault) -> MayRun {
+    MayRun { path: BytesPath::from_bytes(TOP), why: format!("its commits could not be looked through: {fault}") }
 }
 
 /// Says which folders may hold a repository that nobody was able to look for.

@@ -78,11 +78,11 @@ impl Case {
         prepared
     }
 
-    /// Takes over what waited in a review.
+    /// Takes over what waited in a review, unless it may run on the machine by these patterns; without any it may.
     pub(super) fn accept(&self, unless_it_may_run: Option<&[&str]>) -> SettledGit {
-        let unless_it_may_run = unless_it_may_run.map(|patterns| patterns.iter().map(|&pattern| pattern.to_owned()).collect());
+        let auto_run = unless_it_may_run.unwrap_or_default().iter().map(|&pattern| pattern.to_owned()).collect();
         let (id, below) = ("s-1".to_owned(), Some(BytesPath::from(self.sample.beside("below"))));
-        let review = Some(ReviewedGit { unless_it_may_run });
+        let review = Some(ReviewedGit { auto_run, with_auto_run: unless_it_may_run.is_none() });
         let order = GitOrder::Settle {
             id,
             top: self.top(),
@@ -421,7 +421,9 @@ fn commits_that_hold_what_may_run_come_only_when_asked() {
     assert_eq!(held(&[]), ["deep/build.rs"]);
     assert_eq!(held(&["*.run"]), ["deep/build.rs", "tools/x.run"]);
     assert_eq!(case.sample.git(&["rev-parse", "HEAD"]).trim(), theirs);
-    assert!(case.accept(None).is_settled);
+    let asked_for = case.accept(None);
+    assert!(asked_for.is_settled && asked_for.held.is_empty());
+    assert_eq!(asked_for.may_run.first[0].path.to_text(), "deep/build.rs", "it is named, though it was asked for");
     assert!(case.subjects().contains("joined\n"));
     let case = Case::of(committed());
     case.prepare();
