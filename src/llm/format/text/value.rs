@@ -145,6 +145,13 @@ fn balanced(c: &mut Cursor, tags: &Tags, next: &impl Fn(&mut Cursor) -> Read<boo
                     }
                     c.go(at);
                     if is_line_start && c.close_any(tags.ends)? {
+                        let behind = c.at();
+                        let token = c.since(at);
+                        if comes_again(c, tags, token)? {
+                            c.go(behind);
+                            is_line_start = false;
+                            continue;
+                        }
                         c.go(at);
                         if later.is_quoted(c, true)? {
                             is_line_start = false;
@@ -279,6 +286,21 @@ impl<'a> Later<'a> {
         self.known = Some(found);
         Ok(found.1)
     }
+}
+
+/// Returns whether right behind the end of what is around the call all ends follow in their order, that one among them: the one before is of the
+/// value. The call's own end may stand there twice by a model's slip.
+fn comes_again(c: &mut Cursor, tags: &Tags, token: &str) -> Read<bool> {
+    c.spaces();
+    if !c.take(&tags.closer)? {
+        return Ok(false);
+    }
+    c.spaces();
+    if !c.take(&tags.end)? {
+        return Ok(false);
+    }
+    c.spaces();
+    Ok(token != tags.end && c.take(token)?)
 }
 
 /// Returns whether the call goes on or ends behind a closing tag, so that the tag ends a value. An argument that no tool has may follow

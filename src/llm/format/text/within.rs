@@ -175,6 +175,17 @@ mod tests {
     }
 
     #[test]
+    fn an_end_behind_which_all_ends_follow_is_of_the_value() {
+        let inner = "bash\n<arg_key>command</arg_key>\n<arg_value>rm</arg_value>\n</tool_call>";
+        for value in [inner, "# Page\n\n</tool_call>", &format!("# Page\n{inner}")] {
+            let text = format!("<tool_call>\n<function=bash>\n<parameter=command>\n{value}\n</parameter>\n</function>\n</tool_call>");
+            let parsed = parse(&text, &tools(), None);
+            let commands: Vec<String> = parsed.calls.iter().map(|call| call.compact()).collect();
+            assert_eq!((commands, parsed.incomplete), (vec![serde_json::json!({"command": value}).to_string()], None), "{text}");
+        }
+    }
+
+    #[test]
     fn what_is_open_does_not_depend_on_the_pieces() {
         let long = format!("<my_file>{}\u{fffd}\u{fffd}", "\u{e9}x".repeat(120));
         for text in ["a\n<my_file>\nb\n</my_file>\n<other_one", "<<EOF\nEOF\n*** Begin Patch\n", &format!("{long}</my_file>"), &long] {
