@@ -38,6 +38,55 @@ fn what_a_live_session_committed_beside_its_files_and_may_run_is_named() {
     assert_eq!(case.settle(None, None).may_run.n, 0, "it is told once");
 }
 
+/// Its file cannot be written in the sandbox; a commit of it would bring it all the same, with the next checkout.
+#[test]
+fn what_a_live_session_committed_of_what_git_obeys_stays_with_it() {
+    let hooked = |work: &dyn Fn(&Case)| {
+        let sample = committed();
+        sample.commit(".githooks/pre-commit", "exit 0\n");
+        sample.git(&["config", "core.hooksPath", ".githooks"]);
+        let case = Case::of(sample);
+        case.prepare();
+        work(&case);
+        let settled = case.settle(None, Some(true));
+        (not_imported(&settled), case.sample.git(&["log", "--all", "--format=%s"]))
+    };
+    let stage = |case: &Case| {
+        case.sample.write("hook", "touch /tmp/x\n");
+        case.in_session(&["hash-object", "-w", "hook"]);
+        let object = case.sample.git(&["hash-object", "hook"]);
+        fs::remove_file(case.sample.path("hook")).expect("removed");
+        case.in_session(&["update-index", "--add", "--cacheinfo", &format!("100755,{},.githooks/post-checkout", object.trim())]);
+    };
+    let why = "it changes .githooks/post-checkout, which git on your machine obeys and nothing in the sandbox may change";
+    // On a branch beside, with what stands on it.
+    let (left, subjects) = hooked(&|case| {
+        case.commit("plain");
+        case.in_session(&["checkout", "-q", "-b", "side"]);
+        stage(case);
+        case.in_session(&["commit", "-q", "-m", "a hook"]);
+        case.in_session(&["reset", "-q"]);
+        case.commit("on it");
+        case.in_session(&["checkout", "-q", "main"]);
+    });
+    assert_eq!(left, [format!("refs/heads/side: {why}")]);
+    assert!(subjects.contains("plain\n") && !subjects.contains("a hook"), "{subjects}");
+    // On the one that is checked out, and staged alone.
+    let (left, subjects) = hooked(&|case| {
+        stage(case);
+        case.in_session(&["commit", "-q", "-m", "a hook"]);
+    });
+    assert!(left.contains(&format!("refs/heads/main: {why}")) && !subjects.contains("a hook"), "{left:?} {subjects}");
+    let (left, _) = hooked(&stage);
+    assert_eq!(left, [format!("index: {why}, so what was staged in the session is not taken over")]);
+    // What only looks alike comes.
+    let (left, subjects) = hooked(&|case| {
+        case.commit(".githooks2/post-checkout");
+        case.commit("sub/.githooks/post-checkout");
+    });
+    assert_eq!((left, subjects.lines().next()), (vec![], Some("sub/.githooks/post-checkout")));
+}
+
 #[test]
 fn links_that_lead_out_or_to_what_is_gits_are_named_and_others_are_not() {
     let held = |is_reviewed: bool| -> Vec<String> {

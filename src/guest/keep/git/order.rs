@@ -180,7 +180,7 @@ fn settle(folders: &Folders<'_>, project: &Folder, starts: &Folder, left: &Left<
     let mut asked_for = Named::default();
     if let Some(ReviewedGit { auto_run, with_auto_run }) = left.review {
         let place = review::place_of(folders.state, name_of_review(id));
-        let held = staged(folders, starts, left, &places, |import| touched(import, project, auto_run, place.as_bytes())?.holding());
+        let held = staged(folders, starts, left, &places, |import| touched(import, project, (auto_run, place.as_bytes()), true)?.holding());
         if *with_auto_run {
             asked_for = held.unwrap_or_else(|fault| Named::from_iter([unlooked(&fault)]));
         } else if let held = held?
@@ -195,7 +195,7 @@ fn settle(folders: &Folders<'_>, project: &Folder, starts: &Folder, left: &Left<
         _ if is_done => (Named::default(), ImportedGit::default()),
         Some(_) => (Named::default(), staged(folders, starts, left, &places, import)?),
         None => staged(folders, starts, left, &places, |all| {
-            let Touched { may_run, unlooked } = touched(all, project, left.auto_run, left.place)?;
+            let Touched { may_run, unlooked } = touched(all, project, (left.auto_run, left.place), false)?;
             Ok((may_run, import(&Import { unlooked: &unlooked, ..*all })?))
         })?,
     };

@@ -72,8 +72,14 @@ pub(super) struct Touched {
 }
 
 /// Names each such file that is new or changed in a commit, a stash or the index of a session; `patterns` are those of the person's, `place`
-/// is where the project is on their machine.
-pub(super) fn touched(import: &Import<'_>, project: &Folder, patterns: &[String], place: &[u8]) -> Result<Touched, Fault> {
+/// is where the project is on their machine. Unless `all_may_come`, what changes a file that git obeys, which the sandbox has read-only, counts as
+/// not looked through: such a file is no command's to change, by a commit as little as by hand.
+pub(super) fn touched(
+    import: &Import<'_>,
+    project: &Folder,
+    (patterns, place): (&[String], &[u8]),
+    all_may_come: bool,
+) -> Result<Touched, Fault> {
     let mut touched = Touched::default();
     let Some(start) = Start::read(import.state, import.id)? else { return Ok(touched) };
     let auto_run = AutoRun::of(project, Known { patterns, place, obeyed: &start.prepared.obeyed.said });
@@ -90,7 +96,9 @@ pub(super) fn touched(import: &Import<'_>, project: &Folder, patterns: &[String]
         let until = share(end, n_all - at);
         let changed = start.index(import.state, import.id, at).and_then(|index| {
             let one = One::open(import, place, (at, index), until, started)?;
-            one.changed(|folder| parts_in(project, &join(&tree, folder)))
+            let obeyed = if all_may_come { &[][..] } else { &start.prepared.obeyed.paths };
+            let is_obeyed = |path: &BytesPath| obeyed.iter().any(|kept| is_within(&join(&tree, path.as_bytes()), kept.as_bytes()));
+            one.changed(|folder| parts_in(project, &join(&tree, folder)), is_obeyed)
         });
         let Changed { paths, links, made, unseen } = match changed {
             Ok(changed) => changed,
@@ -136,6 +144,16 @@ impl Touched {
     }
 }
 
+/// Says why something that was committed or staged stays in the session.
+fn obeyed_by_git(path: &BytesPath) -> String {
+    format!("it changes {path}, which git on your machine obeys and nothing in the sandbox may change")
+}
+
+/// Returns whether a path is this one or below it.
+fn is_within(path: &[u8], folder: &[u8]) -> bool {
+    path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+}
+
 fn parts_in(project: &Folder, folder: &[u8]) -> BTreeSet<Part> {
     project.names(folder).unwrap_or_default().iter().filter_map(|(name, _)| Part::of(name)).collect()
 }
@@ -169,8 +187,9 @@ struct Refused {
 }
 
 impl One<'_> {
-    /// Returns every path that the session's own commits change, or its index does. `here` says what is in the person's working tree.
-    fn changed(&self, here: impl Fn(&[u8]) -> BTreeSet<Part>) -> Result<Changed, Fault> {
+    /// Returns every path that the session's own commits change, or its index does. `here` says what is in the person's working tree, `is_obeyed`
+    /// which paths nothing that comes may change.
+    fn changed(&self, here: impl Fn(&[u8]) -> BTreeSet<Part>, is_obeyed: impl Fn(&BytesPath) -> bool) -> Result<Changed, Fault> {
         let left = Left::read(&self.session, &self.private, self.started, self.start_index.as_deref())?;
         let mut changed = Changed::default();
         let mut links: BTreeSet<Link> = BTreeSet::new();
@@ -184,6 +203,9 @@ impl One<'_> {
                     links.insert((path.clone(), entry.object.iter().map(|byte| format!("{byte:02x}")).collect()));
                 }
                 changed.paths.insert(path);
+            }
+            if let Some(path) = changed.paths.iter().find(|path| is_obeyed(path)) {
+                changed.unseen.push(UnseenName { what: "index".into(), object: String::new(), why: obeyed_by_git(path), is_late: false });
             }
         }
         // What is checked out comes before all else.
@@ -223,7 +245,10 @@ impl One<'_> {
                 let (what, object) = &tips[tip];
                 UnseenName { what: what.clone(), object: (*object).to_owned(), why, is_late }
             };
-            changed.unseen = refused.into_iter().map(unseen).collect();
+            if changed.paths.iter().any(&is_obeyed) {
+                changed.unseen.extend(self.obeyed(&git, &tips, is_obeyed));
+            }
+            changed.unseen.extend(refused.into_iter().map(unseen));
         } else {
             let staged = left.index.is_some().then(|| ("index".into(), ""));
             let (why, is_late) = (self.too_much(), self.git.is_late());
@@ -231,6 +256,19 @@ impl One<'_> {
             changed.unseen = tips.into_iter().chain(staged).map(unseen).collect();
         }
         Ok(changed)
+    }
+
+    /// Returns those of the tips that change a path which git obeys.
+    fn obeyed(&self, git: &Git, tips: &[(BytesPath, &str)], is_obeyed: impl Fn(&BytesPath) -> bool) -> Vec<UnseenName> {
+        let one = |(what, object): &(BytesPath, &str)| {
+            let why = match self.held(&git.bounded(ALONE), &[object]) {
+                Ok(Some(held)) => obeyed_by_git(held.paths.iter().find(|path| is_obeyed(path))?),
+                Ok(None) => self.too_much(),
+                Err(fault) => fault.to_string(),
+            };
+            Some(UnseenName { what: what.clone(), object: (*object).to_owned(), why, is_late: git.is_late() })
+        };
+        tips.iter().filter_map(one).collect()
     }
 
     /// Looks through so many things, all at once if that can be; one that is a burden, or broken, must not keep the others from being looked at.
