@@ -27,9 +27,20 @@ pub(super) fn named<'t>(head: &str, tools: &'t Tools) -> Option<&'t str> {
     let behind = &block[word.as_ptr().addr() - block.as_ptr().addr() + word.len()..];
     let required = tools.required(name)?;
     let has_all = required.iter().all(|field| is_field(behind, field));
-    // What needs nothing has a value all the same, or nothing beside its name.
-    let has_some = || !required.is_empty() || tools.parameters(name).any(|field| is_field(behind, field)) || is_bare(behind, name);
-    (has_all && has_some()).then_some(name)
+    // What needs nothing has a value all the same, or nothing beside its name, and that name is what the block is about.
+    let has_some = || tools.parameters(name).any(|field| is_field(behind, field)) || is_bare(behind, name);
+    (has_all && (!required.is_empty() || is_head(block, word, behind) && has_some())).then_some(name)
+}
+
+/// Returns whether a word that stands before `behind` heads a block: `<word>…`, `{"word": {…}}`, `Tool: word`, `@word`, but for a few words such as
+/// marks are made of. Many a file has such a word for a key, or in a list.
+fn is_head(block: &str, word: &str, behind: &str) -> bool {
+    let before = &block[..block.len() - behind.len() - word.len()];
+    if block.starts_with('{') {
+        let is_first = before.trim_start_matches('{').trim() == "\"";
+        return is_first && behind.trim_start_matches(['"', ':', ' ', '\n']).starts_with('{') && behind.trim_end().ends_with("}}");
+    }
+    !before.contains('>') && words(before).count() <= 4
 }
 
 /// Returns whether nothing stands behind a tool's name but what ends its block, or says that there are no arguments.
@@ -40,13 +51,16 @@ fn is_bare(behind: &str, name: &str) -> bool {
 /// Returns the tool that an agent's turn names which has no object for its arguments: `Action: bash` above `Action Input: ls`, or both in an
 /// object.
 fn acted<'t>(head: &str, tools: &'t Tools) -> Option<&'t str> {
-    let behind = |label: &str| Some(head.split_once(label)?.1.trim_start_matches([' ', ':']));
     let (action, is_input_next) = if head.trim_start().starts_with('{') {
-        (behind("\"action\"")?, behind("\"action_input\"").is_some())
+        (head.split_once("\"action\"")?.1, head.trim_end().ends_with('}') && head.contains("\"action_input\""))
     } else {
-        let line = head.split_inclusive('\n').skip_while(|line| !line.starts_with("Action:"));
-        let mut lines = line.map(str::trim).filter(|line| !line.is_empty());
-        (lines.next()?.strip_prefix("Action:")?, lines.next().is_some_and(|line| line.starts_with("Action Input:")))
+        let at = if head.starts_with("Action:") { 0 } else { head.find("\nAction:")? + 1 };
+        let mut lines = head[at..].lines().map(str::trim).filter(|line| !line.is_empty());
+        let action = lines.next()?.strip_prefix("Action:")?;
+        let is_input_next = lines.next().is_some_and(|line| line.starts_with("Action Input:"));
+        // In a fence, behind a page of words or before others it is shown.
+        let is_last = lines.next().is_none_or(|line| line.starts_with("Observation"));
+        (action, is_input_next && is_last && at <= NEAR && !head[..at].contains("```") && !head.contains("Final Answer:"))
     };
     let name = words(action).next()?;
     tools.resolve(name).filter(|_| is_input_next)
@@ -123,7 +137,6 @@ mod tests {
         for text in [
             "<read_file>\n<path>c.txt</path>\n</read_file>",
             "I look.\n\n<read_file>\n<path>ls -l</path>\n</read_file>",
-            "{\"thought\": \"hm\", \"step\": {\"do\": \"read_file\", \"with\": {\"path\": \"a\"}}}",
             "{\"read_file\": {\"path\": \"a\"}}",
             "assistantcommentary to=functions.read_file json{\"path\":\"a\"}",
             "&lt;tool_call&gt;{\"name\": \"read_file\", \"arguments\": {\"path\": \"a\"}}&lt;/tool_call&gt;",
@@ -136,6 +149,7 @@ mod tests {
             asked(&tools(), text, "read_file");
             asked(&lenient(), text, "read_file");
         }
+        asked(&tools(), "{\"thought\": \"hm\", \"step\": {\"do\": \"read_file\", \"with\": {\"path\": \"a\"}}}", "read_file");
         // With nothing that must be there one argument says as much, or none at all.
         for text in [
             "<git_log>\n<limit>3</limit>\n</git_log>",
@@ -166,9 +180,17 @@ mod tests {
             "<h1>How to use bash</h1>\n<p>command: run it</p>",
             "`src/read_file.rs` had the bug; it is fixed\n\n```rust\nlet path = x;\n```",
             "name: CI\nshell: bash\ncommand: make",
+            "{\"version\": \"1.4.2\", \"git_log\": \"3f2a1bc\", \"limit\": 3}",
+            "{\n  \"build\": {\n    \"version\": \"1\",\n    \"git_log\": \"main\",\n    \"limit\": 3\n  }\n}",
+            "<ul>\n<li>git_log: limit=3</li>\n</ul>",
+            "It describes the format:\n\n```\nThought: I list\nAction: bash\nAction Input: ls\n```\n\nThe agent parses these lines.",
+            "Action: bash\nAction Input: ls\nObservation: a.txt\nThought: I know.\nFinal Answer: there is one file.",
+            "Action: bash\nAction Input: ls\nis what it writes.\nIt is an old form.",
         ] {
             assert_eq!(parse(text, &tools(), None).incomplete, None, "{text}");
             assert_eq!(parse(text, &lenient(), None).incomplete, None, "{text}");
         }
+        let config = "Here is the config:\n\n{\n  \"allow\": [\"read_file\", \"bash\"],\n  \"path\": \"/workspace\"\n}";
+        assert_eq!(parse(config, &lenient(), None).incomplete, None);
     }
 }

@@ -2,10 +2,15 @@
 //! call in there belongs to the text that it holds: a file about calls, mostly.
 
 /// How much of a line counts, in bytes: its beginning, and its end.
-const MAX_HEAD: usize = 160;
+const MAX_HEAD: usize = 400;
 const MAX_TAIL: usize = 96;
 /// Names of elements that hold a text, beside all those of several words.
 const HOLDERS: [&str; 7] = ["artifact", "code", "content", "contents", "document", "file", "text"];
+/// Attributes of an element that holds a file.
+const ATTRIBUTES: [&str; 4] = [" path=", " filePath=", " filename=", " file="];
+/// Programs that a here-document is given to.
+const READERS: [&str; 16] =
+    ["bash", "cat", "docker", "ed", "ex", "kubectl", "node", "patch", "perl", "psql", "python", "python3", "ruby", "sh", "ssh", "tee"];
 
 /// Llama's mark of calls, and of code: what was no call right behind it is code.
 const PYTHON: &str = "<|python_tag|>";
@@ -18,15 +23,20 @@ pub(super) struct Within {
     tail: String,
     is_long: bool,
     open: Option<End>,
+    /// It is in a fence, and what is open was opened there.
+    in_fence: bool,
+    within_fence: bool,
 }
 
 /// What ends what is open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum End {
-    /// A tag, wherever it stands.
+    /// A tag at the beginning or the end of a line: within one it is spoken of.
     Tag(String),
     /// A line of its own.
     Line(String),
+    /// A line that begins so.
+    Begin(&'static str),
 }
 
 impl Within {
@@ -34,7 +44,7 @@ impl Within {
         let mut rest = text;
         while let Some(at) = memchr::memchr(b'\n', rest.as_bytes()) {
             self.go_on(&rest[..at]);
-            self.open = self.after();
+            self.end_line();
             (self.head.clear(), self.tail.clear());
             self.is_long = false;
             rest = &rest[at + 1..];
@@ -67,11 +77,25 @@ impl Within {
         }
     }
 
+    fn end_line(&mut self) {
+        let is_mark = !self.is_long && self.head.trim_start().starts_with("```");
+        // The end of a fence ends what was opened in it.
+        if is_mark && (self.open.is_none() || self.within_fence) {
+            (self.in_fence, self.open) = (!self.in_fence, None);
+        } else {
+            let open = self.after();
+            self.within_fence = open.is_some() && (self.within_fence || self.open.is_none() && self.in_fence);
+            self.open = open;
+        }
+    }
+
     /// Returns what is open behind the line under way.
     fn after(&self) -> Option<End> {
+        let line = self.head.trim();
         let is_ended = match &self.open {
-            Some(End::Tag(tag)) => self.head.contains(tag.as_str()) || self.tail.contains(tag.as_str()),
-            Some(End::Line(line)) => !self.is_long && self.head.trim() == line,
+            Some(End::Tag(tag)) => line.starts_with(tag.as_str()) || self.tail.trim_end().ends_with(tag.as_str()),
+            Some(End::Line(end)) => !self.is_long && line == end,
+            Some(End::Begin(end)) => line.starts_with(end),
             None => return self.opened(),
         };
         if is_ended { None } else { self.open.clone() }
@@ -79,33 +103,50 @@ impl Within {
 
     /// Returns what ends what this line opens.
     fn opened(&self) -> Option<End> {
-        let line = self.head.trim_start();
+        let line = self.head.trim();
+        for (begin, end) in [("*** Begin Patch", "*** End"), ("<<<<<<< SEARCH", ">>>>>>> REPLACE")] {
+            if line == begin {
+                return Some(End::Begin(end));
+            }
+        }
         if line.starts_with(PYTHON) {
             return Some(End::Tag("<|eom_id|>".to_owned()));
         }
-        if line.starts_with("*** Begin Patch") {
-            return Some(End::Line("*** End Patch".to_owned()));
-        }
-        if let Some(rest) = line.strip_prefix('<') {
-            let name = &rest[..rest.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))).unwrap_or(rest.len())];
-            let behind = rest[name.len()..].chars().next();
-            // The mark of a call holds nothing but that one.
-            let is_mark = name.ends_with("tool_call") || name.ends_with("_calls") || name == "function_call";
-            let holds = name.contains('_') && !is_mark || HOLDERS.contains(&name);
+        if let Some(name) = opened_tag(line) {
             let end = format!("</{name}>");
-            let ends = self.head.contains(&end) || self.tail.contains(&end) || self.tail.ends_with("/>");
-            return (holds && matches!(behind, Some('>' | ' ')) && !ends).then_some(End::Tag(end));
+            let is_ended = self.head.contains(&end) || self.tail.contains(&end) || self.tail.trim_end().ends_with("/>");
+            return (!is_ended).then_some(End::Tag(end));
         }
         here_document(line).map(|word| End::Line(word.to_owned()))
     }
 }
 
-/// Returns the word that ends the here-document of a line: `cat > a.md <<'EOF'`.
+/// Returns the name of the element that a line opens, if it is one that holds a text; behind words, or before some, it is spoken of.
+fn opened_tag(line: &str) -> Option<&str> {
+    let rest = line.strip_prefix('<')?;
+    let name = &rest[..rest.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))).unwrap_or(rest.len())];
+    let (attributes, behind) = rest[name.len()..].split_once('>').unwrap_or((&rest[name.len()..], ""));
+    if !name.starts_with(|c: char| c.is_ascii_alphabetic()) || !(behind.is_empty() || behind.starts_with('<')) {
+        return None;
+    }
+    // The mark of a call holds nothing but that one.
+    let is_mark = name.ends_with("tool_call") || name.ends_with("_calls") || name == "function_call";
+    let is_of_words = name.contains(['_', '-']) || name[1..].contains(|c: char| c.is_ascii_uppercase());
+    let holds = is_of_words && !is_mark || HOLDERS.contains(&name) || ATTRIBUTES.iter().any(|key| attributes.contains(key));
+    (holds && (attributes.is_empty() || attributes.starts_with(' '))).then_some(name)
+}
+
+/// Returns the word that ends the here-document of a line: `cat > a.md << 'EOF'`.
 fn here_document(line: &str) -> Option<&str> {
-    let rest = &line[line.find("<<")? + 2..];
-    let rest = rest.strip_prefix('-').unwrap_or(rest).trim_start_matches(['\'', '"', '\\']);
-    let word = &rest[..rest.find(|c: char| !(c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')).unwrap_or(rest.len())];
-    (word.len() > 1 && word.starts_with(|c: char| c.is_ascii_uppercase())).then_some(word)
+    let (before, rest) = line.split_once("<<")?;
+    let command = before.rsplit(['&', ';', '|', '(']).map(str::trim_start).find(|part| !part.is_empty())?;
+    let command = ["$ ", "sudo "].iter().fold(command, |command, prefix| command.strip_prefix(prefix).unwrap_or(command));
+    let program = command.split_whitespace().next()?;
+    let rest = rest.strip_prefix('-').unwrap_or(rest).trim_start();
+    let quoted = rest.trim_start_matches(['\'', '"', '\\']);
+    let word = &quoted[..quoted.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(quoted.len())];
+    let is_reader = READERS.contains(&program) && before.ends_with([' ', '\t']);
+    (is_reader && word.len() > 1 && (quoted.len() < rest.len() || word.starts_with(|c: char| c.is_ascii_uppercase()))).then_some(word)
 }
 
 #[cfg(test)]
@@ -130,6 +171,15 @@ mod tests {
             "<file name=\"t.md\">\n# Page\n\n",
             "cat > t.md <<'EOF'\n# Tools\n",
             "cat <<EOF > t.md\n# Tools\n",
+            "cat > docs/t.md << 'EOF'\n# Tools\n",
+            "$ sudo tee t.md <<- 'end'\n# Tools\n",
+            &format!("mkdir -p {} && cat > t.md <<'EOF'\n# Tools\n", "x".repeat(180)),
+            "<boltArtifact id=\"docs\" title=\"Docs\">\n<boltAction type=\"file\" filePath=\"t.md\">\n",
+            "<dyad-write path=\"t.md\" description=\"page\">\n# Tools\n",
+            "<write path=\"t.md\">\n# Tools\n",
+            "<write_file\n path=\"t.md\">\n# Tools\n",
+            "t.md\n<<<<<<< SEARCH\nfoo\n=======\n",
+            "<write_file>\n<path>t.md</path>\n<content>\nA block ends with `</write_file>`. Hermes writes:\n\n",
             "*** Begin Patch\n*** Update File: a.md\n@@\n # Tools\n",
             "<|python_tag|>TEXT = r\"\"\"\n",
             "I do it.\n<|python_tag|>import os\n",
@@ -148,6 +198,16 @@ mod tests {
             "*** Begin Patch\n*** End Patch\n",
             "The list is a << B shift.\n",
             "1 << EOF\n",
+            "The header has:\n```c\n#define A (1<<BITS)\n```\nI look for its use.\n",
+            "The template begins with:\n```html\n<content>\n<p>x</p>\n```\nLet me look.\n",
+            "It says:\n```sh\ncat > a <<EOF\n...\n```\nLet me look.\n",
+            "The line `cat <<EOF` lacks its end. I look.\n",
+            "Ruby adds with `items <<ITEM`. I look.\n",
+            "It has cout <<\"ERROR\". I look.\n",
+            "<text> elements are not escaped by the renderer. Let me look at it.\n",
+            "<file_path> must be set.\n",
+            "<task_progress>\n- [x] one\n</task_progress>\n",
+            "*** Begin Patch\n*** End of Patch\n",
             "Look at <path>:\n",
         ] {
             for call in CALLS {
