@@ -19,8 +19,9 @@ pub(super) fn parse(patch: &str) -> Result<Vec<FilePatch>, String> {
     if lines.last() == Some(&"") {
         lines.pop();
     }
-    // Line ends of the whole patch say nothing; some lines with `\r` among others mean it.
-    if lines.iter().all(|line| line.ends_with('\r') || line.is_empty()) {
+    // Line ends of the whole patch say nothing, and the last line may have none; some lines with `\r` among others mean it.
+    let before_last = lines.split_last().map(|(_, before)| before).filter(|before| !before.is_empty());
+    if before_last.unwrap_or(&lines).iter().all(|line| line.ends_with('\r') || line.is_empty()) {
         for line in &mut lines {
             *line = line.strip_suffix('\r').unwrap_or(line);
         }
@@ -52,4 +53,41 @@ fn content(hunks: &[Hunk]) -> Option<String> {
         text.pop();
     }
     Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::PatchAction;
+
+    fn lines(patch: &str) -> Vec<Vec<PatchLine>> {
+        let files = parse(patch).expect("a patch");
+        let hunks = files.into_iter().filter_map(|file| match file.action {
+            PatchAction::Update { hunks, .. } => Some(hunks),
+            _ => None,
+        });
+        hunks.map(|hunks| hunks.into_iter().flat_map(|hunk| hunk.lines).collect()).collect()
+    }
+
+    #[test]
+    fn line_ends_of_the_patch_alone_are_no_text_of_the_file() {
+        let changed = vec![vec![PatchLine::Keep("a".to_owned()), PatchLine::Remove("b".to_owned()), PatchLine::Add("c".to_owned())]];
+        let patch = "*** Begin Patch\n*** Update File: x\n@@\n a\n-b\n+c\n*** End Patch";
+        for patch in [patch.to_owned(), patch.replace('\n', "\r\n"), patch.replace('\n', "\r\n") + "\r\n"] {
+            assert_eq!(lines(&patch), changed, "{patch:?}");
+        }
+        assert_eq!(lines("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-b\r\n+b")[0][0], PatchLine::Remove("b\r".to_owned()));
+    }
+
+    #[test]
+    fn names_of_the_next_file_end_a_hunk_that_counts_too_many_lines() {
+        let next = "@@ -1 +1 @@\n-c\n+d\n";
+        let first = "--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n-a\n+b\n";
+        for names in ["--- a/y\n+++ b/y\n", "--- /dev/null\n+++ b/y\n", "diff --git a/y b/y\n--- a/y\n+++ b/y\n", "--- y\n+++ y\n"] {
+            let n_files = parse(&format!("{first}{names}{next}")).map(|files| files.len());
+            assert_eq!(n_files.ok(), (!names.contains("null")).then_some(2), "{names}");
+        }
+        // Two names are two lines of a file, as the numbers say.
+        assert_eq!(lines(&format!("{first}--- one\n+++ two\n{next}"))[0].len(), 6);
+    }
 }

@@ -21,8 +21,8 @@ pub(super) fn parse(lines: &[&str]) -> Result<Vec<FilePatch>, String> {
     while at < lines.len() {
         let line = lines[at];
         let names = is_names(lines, at, body.is_some());
-        // The last two lines that a hunk still wants may look like names; otherwise its numbers are wrong.
-        let wanted = body.as_ref().is_some_and(|body| body.left == Some((1, 1)));
+        // The last two lines that a hunk still wants may look like names, unless those name one file and its hunks follow; otherwise its numbers are wrong.
+        let wanted = body.as_ref().is_some_and(|body| body.left == Some((1, 1))) && !(names && name_one_file(lines, at));
         let starts_file = line.starts_with("diff --git ") || names && !wanted;
         if !starts_file
             && !line.starts_with("@@")
@@ -96,6 +96,14 @@ fn is_names(lines: &[&str], at: usize, in_hunk: bool) -> bool {
     begins(at, "--- ")
         && begins(at + 1, "+++ ")
         && (!in_hunk || is_last || begins(at + 2, "@@") || begins(at, "--- /dev/null") || begins(at + 1, "+++ /dev/null"))
+}
+
+/// Returns whether both names at a line are those of one file, or of one that is not there before or after, with a hunk behind them.
+fn name_one_file(lines: &[&str], at: usize) -> bool {
+    let is_begun = lines.get(at + 2).is_some_and(|line| line.starts_with("@@"));
+    let (old, new) = (unquote(&lines[at][4..]), unquote(&lines[at + 1][4..]));
+    let is_same = |(a, b): &(&str, &str)| old.strip_prefix(a).is_some_and(|name| Some(name) == new.strip_prefix(b));
+    is_begun && (old == new || old == NULL || new == NULL || PREFIXES.iter().any(is_same))
 }
 
 /// The part of a patch that speaks of one file.
