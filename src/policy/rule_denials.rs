@@ -11,6 +11,16 @@ pub(super) fn check_denied(rule: &str, denied: &[&str], not: &[&str]) {
 }
 
 #[test]
+fn the_order_of_words_counts_in_a_pattern_but_for_the_options_of_git() {
+    check_denied("bash(cargo run *)", &["cargo run", "cargo run -q"], &["cargo -q run", "cargo +nightly run"]);
+    check_denied("bash(cargo *run *)", &["cargo run", "cargo -q run", "cargo +nightly run --release"], &["cargo test", "cargo build"]);
+    check_denied("bash(rm -rf *)", &["rm -rf x"], &["rm -fr x", "rm -r -f x"]);
+    check_denied("bash(rm *)", &["rm -rf x", "rm -fr x", "rm -r -f x", "rm --recursive x"], &["ls"]);
+    check_denied("bash(npm *install *)", &["npm install", "npm --silent install x"], &["npm test"]);
+    check_denied("bash(git push *)", &["git push", "git -C x push", "git -c a=b push -f"], &["git log"]);
+}
+
+#[test]
 fn a_denial_speaks_of_a_command_wherever_it_is_and_in_doubt_too() {
     check_denied(
         "bash(rm *)",
