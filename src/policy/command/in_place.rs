@@ -33,7 +33,10 @@ pub(super) fn empties(command: &Command) -> bool {
 /// Returns whether nothing of any line is written back.
 fn clears_each(program: &LineProgram<'_>) -> bool {
     if program.prints {
-        CLEARING.contains(&without_blanks(&program.text).trim_end_matches(';'))
+        let steps = || program.text.split(';').map(str::trim);
+        // With something behind the substitution it may be done to some of the lines.
+        let clears = |step: &str| taken_out(step).is_some_and(|flags| flags.chars().all(|flag| "gimsx".contains(flag)));
+        CLEARING.contains(&without_blanks(&program.text).trim_end_matches(';')) || steps().any(clears)
     } else {
         !WRITING.iter().any(|writing| program.text.contains(writing))
     }
@@ -55,11 +58,25 @@ fn deletes_all(word: &Word) -> bool {
 /// The longest script that is looked through.
 const SCRIPT_MAX: usize = 256;
 
+/// Returns what stands behind a substitution that takes all of a line out: `s/.*//`.
+fn taken_out(step: &str) -> Option<&str> {
+    let mark = step.strip_prefix('s')?.chars().next().filter(char::is_ascii_punctuation)?;
+    let (pattern, behind) = step[2..].split_once(mark)?;
+    let flags = if behind.is_empty() { behind } else { behind.strip_prefix(mark)? };
+    finds(&format!("^(?:{pattern})$")).then_some(flags)
+}
+
 fn step_deletes(step: &str) -> bool {
-    if let Some(mark) = step.strip_prefix('s').and_then(|rest| rest.chars().next()).filter(char::is_ascii_punctuation) {
-        let mut parts = step[2..].split(mark);
-        let (Some(pattern), Some("")) = (parts.next(), parts.next()) else { return false };
-        return finds(&format!("^(?:{pattern})$"));
+    if step.strip_prefix('s').is_some_and(|rest| rest.starts_with(|mark: char| mark.is_ascii_punctuation())) {
+        return taken_out(step).is_some();
+    }
+    // Other lines in the places of all, or none behind the first ones.
+    let changed = step.split_once('c').filter(|(_, text)| text.starts_with([' ', '\\'])).map(|(address, _)| address.trim());
+    if changed.is_some_and(|address| matches!(address, "" | "1,$" | "0~1" | "1~1")) {
+        return true;
+    }
+    if let Some(last) = step.strip_suffix('q').map(str::trim) {
+        return last.is_empty() || last.parse::<u64>().is_ok_and(|last| last <= 3);
     }
     let Some(address) = step.strip_suffix(['d', 'D', 'Q']).map(str::trim_end) else { return false };
     // All but what it names, which may be every line that says something.

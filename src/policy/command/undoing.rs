@@ -15,6 +15,8 @@ const OPERATION: &str = "checkout of files";
 /// How a patch is taken back by `git apply`.
 const REVERSED: &str = "apply -R";
 
+/// Most files of one command that are looked for.
+const FILES_MAX: usize = 4;
 /// How many commands in front of one are looked at.
 const BEFORE_MAX: usize = 64;
 
@@ -23,7 +25,9 @@ pub(super) fn judge(script: &Script, grounds: &[Ground], needs: &mut [BTreeSet<C
     let gate = |operation: &str| Capability::GatedGit { operation: operation.to_owned() };
     for (at, command) in script.commands.iter().enumerate() {
         let before = at.checked_sub(1).map(|at| &script.commands[at]).filter(|_| command.piped);
-        if before.is_some_and(|before| undoes(before, command, &grounds[at])) || writes_back(command) {
+        let earlier = || script.commands[..at].iter().rev().take(BEFORE_MAX);
+        let by_file = || earlier().any(|before| comes_back(before, command, &grounds[at]));
+        if before.is_some_and(|before| undoes(before, command, &grounds[at])) || writes_back(command) || by_file() {
             needs[at].insert(gate(OPERATION));
         }
         let kept = || {
@@ -57,24 +61,83 @@ fn undoes(before: &Command, command: &Command, ground: &Ground) -> bool {
             let is_reversed = words::has(rest, "R", &[]) || (command.name() == Some("patch") && words::has(arguments, "R", &["--reverse"]));
             applies && is_reversed
         }
-        Some(("archive", _)) => {
-            let unpacks = arguments.first().is_some_and(|word| word.text.contains('x')) || words::has(arguments, "x", &["--extract"]);
-            let folder = arguments.windows(2).find(|pair| matches!(pair[0].text.as_str(), "-C" | "--directory")).map(|pair| &pair[1]);
-            let is_here = folder.map_or_else(|| place::whole(".", ground).is_some(), |to| place::whole(&to.text, ground).is_some());
-            matches!(command.name(), Some("tar" | "bsdtar" | "gtar")) && unpacks && is_here
+        Some(("archive", _)) => unpacks_here(command, ground),
+        Some(("show" | "cat-file", _)) => {
+            let is_written = |word: &Word| shown(before).contains(&plain(&word.text));
+            command.name() == Some("tee") && words::operands(arguments).any(is_written)
         }
         _ => false,
     }
 }
 
+/// Returns whether an archive is unpacked over the project.
+fn unpacks_here(command: &Command, ground: &Ground) -> bool {
+    let arguments = command.arguments();
+    let unpacks = match command.name() {
+        Some("tar" | "bsdtar" | "gtar") => {
+            arguments.first().is_some_and(|word| word.text.contains('x')) || words::has(arguments, "x", &["--extract"])
+        }
+        Some("unzip") => true,
+        _ => false,
+    };
+    let folder = arguments.windows(2).find(|pair| matches!(pair[0].text.as_str(), "-C" | "-d" | "--directory")).map(|pair| &pair[1]);
+    unpacks && place::whole(folder.map_or(".", |to| &to.text), ground).is_some()
+}
+
+/// Returns whether a command brings back what git wrote into a file before: `git archive -o FILE HEAD; tar xf FILE`, `git show HEAD:a > b; mv b a`.
+fn comes_back(before: &Command, command: &Command, ground: &Ground) -> bool {
+    let Some((verb, rest)) = git(before) else { return false };
+    let arguments = command.arguments();
+    let is_file = |text: &str, file: &str| text.strip_suffix(file).is_some_and(|before| before.is_empty() || before.ends_with('f'));
+    let is_named = |file: &str| arguments.iter().any(|word| is_file(&word.text, file));
+    match verb {
+        "archive" if unpacks_here(command, ground) => {
+            let long = rest.iter().filter_map(|word| word.text.strip_prefix("--output=").or_else(|| word.text.strip_prefix("-o")));
+            let behind =
+                rest.windows(2).filter(|pair| matches!(pair[0].text.as_str(), "-o" | "--output")).map(|pair| pair[1].text.as_str());
+            long.chain(behind)
+                .chain(targets(before).map(|word| word.text.as_str()))
+                .take(FILES_MAX)
+                .any(|file| !file.is_empty() && is_named(file))
+        }
+        "show" | "cat-file" => {
+            let to: Vec<&Word> = match command.name() {
+                Some("mv" | "cp" | "install") => words::operands(arguments).last().into_iter().collect(),
+                Some("cat") => targets(command).collect(),
+                _ => return false,
+            };
+            let paths = shown(before);
+            let is_there = |to: &Word| paths.iter().any(|path| plain(&to.text) == *path || is_folder_of(&to.text, path));
+            to.into_iter().any(is_there) && targets(before).take(FILES_MAX).any(|file| is_named(&file.text))
+        }
+        _ => false,
+    }
+}
+
+/// Returns whether a path is written as the folder that a file lies in.
+fn is_folder_of(folder: &str, path: &str) -> bool {
+    folder.ends_with('/') && path.rsplit_once('/').map_or("", |(above, _)| above) == plain(folder).trim_end_matches('/')
+}
+
+/// Returns the files into which a command writes.
+fn targets(command: &Command) -> impl Iterator<Item = &Word> {
+    command.redirections.iter().filter(|redirection| redirection.writes()).filter_map(|redirection| redirection.target.as_ref())
+}
+
+fn plain(path: &str) -> String {
+    path.trim_start_matches("./").to_owned()
+}
+
+/// Returns the files whose older text git shows.
+fn shown(command: &Command) -> Vec<String> {
+    operands(command).filter_map(|word| Some(plain(word.text.split_once(':')?.1))).collect()
+}
+
 /// `git show HEAD:README.md > README.md`.
 fn writes_back(command: &Command) -> bool {
     let Some(("show" | "cat-file", _)) = git(command) else { return false };
-    let plain = |path: &str| path.trim_start_matches("./").to_owned();
-    let paths: Vec<String> = operands(command).filter_map(|word| Some(plain(word.text.split_once(':')?.1))).collect();
-    let mut targets =
-        command.redirections.iter().filter(|redirection| redirection.writes()).filter_map(|redirection| redirection.target.as_ref());
-    targets.any(|target| paths.contains(&plain(&target.text)))
+    let paths = shown(command);
+    targets(command).any(|target| paths.contains(&plain(&target.text)))
 }
 
 /// `git diff > FILE`.
