@@ -4,9 +4,10 @@ mod environment;
 mod find;
 mod git;
 mod literal;
+pub(super) mod make;
 mod options;
 mod shell;
-pub(super) mod starters;
+mod starters;
 mod table;
 
 use self::options::Scan;
