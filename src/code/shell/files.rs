@@ -20,6 +20,8 @@ use super::written::key;
 const HELD_MAX: usize = 8 << 10;
 /// Most files whose text is kept.
 const FILES_MAX: usize = 64;
+/// Most files whose names are kept.
+const NAMES_MAX: usize = 128;
 /// Most texts that are kept of one file.
 const PIECES_MAX: usize = 16;
 /// Most names that are remembered of what was run.
@@ -39,6 +41,10 @@ pub(super) struct Held {
 }
 
 impl Held {
+    fn unread() -> Self {
+        Self { is_unread: true, ..Self::default() }
+    }
+
     fn of(text: String) -> Self {
         Self { whole: text, ..Self::default() }
     }
@@ -114,6 +120,8 @@ pub(super) enum How {
 pub(super) struct Files {
     held: BTreeMap<String, Held>,
     ran: HashSet<String>,
+    /// There are more than are kept: whatever is run may be one of them.
+    is_full: bool,
     /// It says itself where programs are looked for.
     sets_path: bool,
 }
@@ -160,8 +168,10 @@ impl Files {
         let has_room = self.held.len() < FILES_MAX || self.held.contains_key(&file);
         if has_room {
             change(self.held.entry(file).or_default());
+        } else if self.held.len() < NAMES_MAX {
+            self.held.insert(file, Held::unread());
         } else {
-            self.held.insert(file, Held { is_unread: true, ..Held::default() });
+            self.is_full = true;
         }
     }
 
@@ -169,7 +179,7 @@ impl Files {
     pub(super) fn script(&mut self, command: &Command, before: Option<&Command>) -> Option<Ran> {
         let by_path = || {
             let program = command.program().filter(|_| self.sets_path)?;
-            self.held.contains_key(program.known()?).then(|| (program, command.words.clone()))
+            (self.is_full || self.held.contains_key(program.known()?)).then(|| (program, command.words.clone()))
         };
         let (file, words) = runs::script(command, before).or_else(by_path)?;
         let held = written::substituted(file).map(Held::of);
@@ -196,7 +206,10 @@ impl Files {
         // What only may be a program says no more than its words.
         let named = runs::named(command).into_iter().filter_map(|file| Some((self.held.get(&file)?.read(), file)));
         programs.extend(named.map(|(held, file)| (file, held)));
-        let by_itself = self.held.iter().filter_map(|(file, held)| {
+        let looks = runs::looks_for_sources(command);
+        let any = "a file that the text wrote".to_owned();
+        programs.extend((self.is_full && (looks || runs::is_module(command, "a.py"))).then(|| (any, Held::unread())));
+        let by_itself = self.held.iter().filter(|_| looks).filter_map(|(file, held)| {
             let held = match runs::taken_by_itself(command, file)? {
                 Taken::Run => held.as_source(),
                 Taken::Read => held.read(),
@@ -230,7 +243,8 @@ impl Files {
         let may_be = run.iter().any(|file| self.written_as(file).is_some())
             || runs::named(command).iter().any(|file| self.held.contains_key(file))
             || command.name().is_some_and(|name| self.sets_path && self.held.contains_key(name))
-            || self.held.keys().any(|file| runs::taken_by_itself(command, file).is_some());
+            || (self.is_full && (!run.is_empty() || self.sets_path))
+            || runs::looks_for_sources(command) && self.held.keys().any(|file| runs::taken_by_itself(command, file).is_some());
         for file in run {
             self.remember(file);
         }
@@ -253,6 +267,9 @@ impl Files {
         if let Some(held) = self.written_as(file) {
             return Some(held.clone());
         }
+        if self.is_full {
+            return Some(Held::unread());
+        }
         self.remember(file.to_owned());
         // What was written under a name that is not known may be it; what else was, is not.
         let is_unknown = |file: &str| file.contains(['$', '`', '*', '?']);
@@ -262,6 +279,6 @@ impl Files {
 
     /// Returns a file that was run by what stands in front of what writes it: a loop or a trap may come by it again.
     pub(super) fn written_behind(&self) -> Option<&str> {
-        self.ran.iter().filter(|file| self.held.contains_key(*file)).min().map(String::as_str)
+        self.ran.iter().filter(|file| self.is_full || self.held.contains_key(*file)).min().map(String::as_str)
     }
 }

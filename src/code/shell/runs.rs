@@ -181,6 +181,12 @@ pub(super) fn taken_by_itself(command: &Command, file: &str) -> Option<Taken> {
     Some(if running.is_empty() || has_verb(command, running) { Taken::Run } else { Taken::Read })
 }
 
+/// Returns whether a program looks for sources by itself.
+pub(super) fn looks_for_sources(command: &Command) -> bool {
+    let is_known = |name: &str| name == "pytest" || SOURCES.iter().any(|(known, ..)| *known == name);
+    tool(command).is_some_and(is_known) || command.arguments().iter().any(|word| word.text == "pytest")
+}
+
 /// Returns a program's name; of `python3 -m NAME` that of the module.
 fn tool(command: &Command) -> Option<&str> {
     let name = command.name()?;

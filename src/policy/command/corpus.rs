@@ -114,6 +114,15 @@ fn what_may_be_read_in_many_ways_is_judged_in_little_time() {
         format!("[ {}", "cd a;".repeat(25_000)),
         format!("{}ls", "cd x && ".repeat(3500)),
         format!("find . {}", "-exec true {} \\; ".repeat(6000)),
+        format!("f() {{ {}ls; }}\n{}", "cd $1 && ".repeat(800), "f a\n".repeat(1000)),
+        format!("f() {{ {}}}\n{}", "echo $1; ".repeat(850), "f a\n".repeat(4500)),
+        format!("for i in {}; do {}done", "a ".repeat(25_000), "$i; ".repeat(12_000)),
+        format!("set -- a b c\n{}", "\"$@\"\n".repeat(16_000)),
+        (0..2500).map(|n| format!("awk '{{print > \"f{n}\"}}' a; sh f{n}; ")).collect(),
+        (0..4000).map(|n| format!("echo a > f{n}; sh f{n}; ")).collect(),
+        format!("find . {}", "-exec mv {} a \\; ".repeat(5000)),
+        format!("ln -s /workspace l\nA=$PWD\nfor f in a b c; do {}done", "cd $f; rm $A/l/$f; ".repeat(4000)),
+        format!("find {} {}", "a ".repeat(20_000), "-name b ".repeat(6000)),
     ];
     for text in texts {
         let started = std::time::Instant::now();

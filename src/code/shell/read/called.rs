@@ -15,6 +15,8 @@ use crate::code::shell::written;
 
 /// Why a file of its own is in doubt.
 const UNREAD: &str = "what the text writes into it cannot be read, and it is run";
+/// Why a function is in doubt.
+const TOO_MUCH_CALLED: &str = "too much is called for all of it to be read";
 
 /// What a call hides as long as it is read.
 struct Hidden {
@@ -32,7 +34,10 @@ impl Reader {
         if depth >= DEPTH_MAX || !self.may_call(name, &text) {
             return;
         }
-        let kept = self.begin_call(name, &command.words, n_given(&command.words));
+        if text.len() > self.called_left {
+            return self.doubt(name, TOO_MUCH_CALLED);
+        }
+        let kept = self.begin_call(name, &text, &command.words, n_given(&command.words));
         let (start, n_into) = (self.script.commands.len(), self.into.len());
         self.into.extend(command.redirections.iter().filter(|redirection| redirection.writes()).cloned());
         self.text(&text, depth + 1, command.shell);
@@ -49,12 +54,12 @@ impl Reader {
             if self.calling.contains(&file) {
                 return;
             }
-            if depth >= DEPTH_MAX || !self.may_call(&file, text) {
+            if depth >= DEPTH_MAX || !self.may_call(&file, text) || text.len() > self.called_left {
                 return self.doubt(&file, TOO_MUCH);
             }
             // Without words of its own, what is read in is given those of the shell.
             let is_same = how == How::Sourced && words.len() < 2;
-            let kept = self.begin_call(&file, &words, if is_same { self.given_words } else { n_given(&words) });
+            let kept = self.begin_call(&file, text, &words, if is_same { self.given_words } else { n_given(&words) });
             let shell = if how == How::Sourced { around } else { self.shell_within(around) };
             self.text_within(text, depth + 1, shell, how != How::Sourced);
             self.end_call(kept);
@@ -95,8 +100,9 @@ impl Reader {
         self.calls > 0 && text.len() <= self.left.min(CALLED_MAX) && !self.calling.iter().any(|calling| calling == name)
     }
 
-    fn begin_call(&mut self, name: &str, words: &[Word], given_words: usize) -> Hidden {
+    fn begin_call(&mut self, name: &str, text: &str, words: &[Word], given_words: usize) -> Hidden {
         self.calls -= 1;
+        self.called_left -= text.len();
         self.calling.push(name.to_owned());
         Hidden { values: self.values.call(words), given_words: std::mem::replace(&mut self.given_words, given_words) }
     }

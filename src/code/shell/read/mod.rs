@@ -46,6 +46,8 @@ const CALLS_MAX: usize = 32;
 const ANY_WORDS: usize = usize::MAX;
 /// The longest function that is read once more where it is called.
 const CALLED_MAX: usize = 8 << 10;
+/// All of functions and files that is read once more, together.
+const CALLED_TOTAL: usize = 32 << 10;
 /// Why a file of its own is in doubt.
 const TOO_MUCH: &str = "too much is run that the text writes itself";
 /// What a doubt shows of the text.
@@ -56,7 +58,7 @@ pub(super) const SHOWN: usize = 60;
 /// Nothing is run, looked up or guessed: what cannot be read for certain becomes a doubt, and the commands that could be read are listed all
 /// the same. The time it takes is bounded by the text's length.
 pub fn read(text: &str) -> Script {
-    let mut reader = Reader { left: TOTAL_MAX, handed: HANDED_MAX, calls: CALLS_MAX, ..Reader::default() };
+    let mut reader = Reader { left: TOTAL_MAX, handed: HANDED_MAX, calls: CALLS_MAX, called_left: CALLED_TOTAL, ..Reader::default() };
     reader.text(text, 0, 0);
     if let Some(file) = reader.files.written_behind().map(ToOwned::to_owned) {
         reader.doubt(&file, "it may be run once more when the text has written it");
@@ -108,6 +110,7 @@ struct Reader {
     into: Vec<Redirection>,
     /// How many substitutions were looked at for what they say.
     n_told: usize,
+    called_left: usize,
     /// How many words the text that is read was given; that of a call of a tool, none.
     given_words: usize,
 }
@@ -120,12 +123,12 @@ fn n_given(words: &[Word]) -> usize {
 
 /// Returns whether the program of a command, or the word of the grammar in its place, may be made of what stands beside it: of a list in braces, of
 /// one that a variable holds, or of a group that the grammar took for a word.
-fn has_hidden_program(command: &Command, text: &str) -> bool {
+fn has_hidden_program(command: &Command, has_list: bool) -> bool {
     let program = command.program();
     let behind_time = command.words.iter().skip(1).find(|word| !word.text.starts_with('-')).filter(|_| command.name() == Some("time"));
     program.into_iter().chain(behind_time).any(|word| match word.known() {
         Some(name) => RESERVED.contains(&name),
-        None => word.text.starts_with('{') || text.contains("=("),
+        None => word.text.starts_with('{') || has_list,
     })
 }
 
@@ -172,9 +175,10 @@ impl Reader {
         // A function by such a name writes whatever it likes.
         let renames = found.functions.iter().chain(&self.script.functions).any(|function| said::GIVING.contains(&function.name.as_str()));
         // Groups and loops that are written into a file: where each ends, and what led elsewhere in front of it.
+        let has_list = text.contains("=(");
         let mut groups: Vec<(usize, usize)> = Vec::new();
         for mut command in found.commands {
-            is_doubtful |= has_hidden_program(&command, text);
+            is_doubtful |= has_hidden_program(&command, has_list);
             while let Some((_, n_before)) = groups.pop_if(|(end, _)| *end <= starts.len()) {
                 self.into.truncate(n_before);
             }
