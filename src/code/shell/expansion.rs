@@ -3,6 +3,8 @@
 use std::cell::Cell;
 use std::collections::HashMap;
 
+use super::held;
+
 /// Longest text that is made.
 const LENGTH_MAX: usize = 1024;
 /// How deep defaults within defaults are followed.
@@ -229,44 +231,90 @@ fn matches(pattern: &str, text: &str) -> bool {
 /// Puts in what substitutions say that name a folder by another: `$(dirname src/x)`, `$(cd x && pwd)`.
 fn said(text: &str) -> Option<String> {
     let mut made = text.to_owned();
-    let mut is_new = false;
+    let (mut is_new, mut is_own) = (false, false);
     for _ in 0..DEPTH_MAX {
         let Some(begin) = made.rfind("$(") else { break };
         let Some(end) = made[begin..].find(')').map(|end| begin + end) else { break };
-        let Some(folder) = folder(&made[begin + 2..end]).filter(|folder| made[begin..=end] != **folder) else { break };
+        let is_within = made[..begin].contains("$(");
+        let folder = folder(&made[begin + 2..end], is_within, &mut is_own);
+        let Some(folder) = folder.filter(|folder| made[begin..=end] != **folder) else { break };
         made.replace_range(begin..=end, &folder);
         is_new = true;
     }
     is_new.then_some(made)
 }
 
-/// Returns the folder that such a substitution names.
-fn folder(inside: &str) -> Option<String> {
+/// Returns the folder that such a substitution names, which may stand within another; notes where it is the one in which the text lies that is read.
+fn folder(inside: &str, is_within: bool, is_own: &mut bool) -> Option<String> {
     if inside.len() > LENGTH_MAX {
         return None;
     }
     let is_silent = |word: &&str| !word.starts_with(['>', '&']) && !word.starts_with("2>") || *word == "&&";
     let words: Vec<&str> = inside.split_whitespace().filter(is_silent).map(|word| word.trim_matches(['"', '\''])).collect();
     // Where the text stands that is read.
-    let is_own = |path: &str| matches!(path, "$0" | "${0}") || path.contains("BASH_SOURCE");
-    let is_plain = |path: &&str| !path.contains(['$', '`', '*', '|', ';', '&']) && !path.starts_with('-');
+    let is_of_text = |path: &str| matches!(path, "$0" | "${0}") || path.contains("BASH_SOURCE");
+    let is_plain = |path: &str| {
+        let behind = behind_here(path).unwrap_or(path);
+        !behind.contains(['$', '`', '*', '|', ';', '&']) && !path.starts_with('-')
+    };
     let folder = match words.as_slice() {
-        ["dirname", path] | ["dirname", "--", path] if is_own(path) => ".",
+        ["dirname", path] | ["dirname", "--", path] if is_of_text(path) => {
+            *is_own = true;
+            ".".to_owned()
+        }
         ["dirname", path] | ["dirname", "--", path] if is_plain(path) => {
             let path = path.trim_end_matches('/');
-            path.rsplit_once('/').map_or(".", |(folder, _)| if folder.is_empty() { "/" } else { folder })
+            match path.rsplit_once('/') {
+                Some((folder, _)) => if folder.is_empty() { "/" } else { folder }.to_owned(),
+                // What lies above the own folder is asked for in this way, too.
+                None if behind_here(path).is_some() => return path.contains('=').then(|| format!("{path}/..")),
+                None => ".".to_owned(),
+            }
         }
-        ["realpath" | "readlink", options @ .., path]
-            if options.iter().all(|option| option.starts_with('-')) && (is_plain(path) || is_own(path)) =>
-        {
-            path
+        ["realpath" | "readlink", options @ .., path] if options.iter().all(|option| option.starts_with('-')) => {
+            *is_own |= is_of_text(path);
+            let path = Some(*path).filter(|path| is_plain(path) || is_of_text(path))?;
+            if is_of_text(path) { path.to_owned() } else { from_here(path, *is_own) }
         }
-        ["cd", path, "&&", "pwd"] | ["cd", path, "&&", "pwd", "-P" | "-L"] | ["cd", "--", path, "&&", "pwd"] if is_plain(path) => path,
-        ["git", "rev-parse", "--show-toplevel"] => "$(git rev-parse --show-toplevel)",
+        ["pwd"] | ["pwd", "-P" | "-L"] if is_within => "$PWD".to_owned(),
+        ["cd", ..] => from_here(&gone_to(&words, is_plain)?, *is_own),
+        ["git", "rev-parse", "--show-toplevel"] => "$(git rev-parse --show-toplevel)".to_owned(),
         _ => return None,
     };
     // Above a folder that is not known lies anything.
-    (!folder.split('/').any(|part| part == "..")).then(|| folder.to_owned())
+    let is_known = folder.starts_with('/') || behind_here(&folder).is_some();
+    (is_known || !folder.split('/').any(|part| part == "..")).then_some(folder)
+}
+
+/// Returns what follows the own folder in a path that begins with it.
+fn behind_here(path: &str) -> Option<&str> {
+    let behind = ["$PWD", "${PWD}"].iter().find_map(|here| path.strip_prefix(here)).or_else(|| held::behind(path));
+    behind.filter(|behind| behind.is_empty() || behind.starts_with('/'))
+}
+
+/// Returns a path with the own folder in front, where it is that folder or leads above one; from where the text lies nobody knows what is above.
+fn from_here(path: &str, is_own: bool) -> String {
+    let is_meant =
+        !is_own && !path.starts_with('/') && behind_here(path).is_none() && path.split('/').any(|part| matches!(part, "." | ".."));
+    if is_meant { format!("$PWD/{path}") } else { path.to_owned() }
+}
+
+/// Returns where such changes of folders lead: `cd src && cd .. && pwd`.
+fn gone_to(words: &[&str], is_plain: impl Fn(&str) -> bool) -> Option<String> {
+    let (mut rest, mut path) = (words, String::new());
+    loop {
+        let (to, behind) = match rest {
+            ["cd", "-P" | "-L" | "--", to, "&&", behind @ ..] | ["cd", to, "&&", behind @ ..] => (*to, behind),
+            ["pwd"] | ["pwd", "-P" | "-L"] => return Some(path).filter(|path| !path.is_empty()),
+            _ => return None,
+        };
+        if !is_plain(to) {
+            return None;
+        }
+        let is_new = path.is_empty() || to.starts_with(['/', '$']);
+        path = if is_new { to.to_owned() } else { format!("{path}/{to}") };
+        rest = behind;
+    }
 }
 
 #[cfg(test)]
@@ -322,6 +370,13 @@ mod tests {
             ("$(dirname x)", "."),
             ("$(cd \"$(dirname \"$0\")\" && pwd)", "."),
             ("$(cd $D >/dev/null 2>&1 && pwd -P)/x", "/workspace/src/x"),
+            ("$(cd src && cd .. && pwd)/x", "$PWD/src/../x"),
+            ("$(cd -P . && pwd -P)", "$PWD/."),
+            ("$(cd x && cd /a/.. && pwd)", "/a/.."),
+            ("$(realpath src/..)", "$PWD/src/.."),
+            ("$(realpath src)", "src"),
+            ("$(dirname \"$PWD/a.txt\")", "$PWD"),
+            ("$(dirname \"$(pwd)/a/b\")", "$PWD/a"),
         ] {
             assert_eq!(replaced(&values, &Followed::default(), text).as_deref(), Some(made), "{text}");
         }

@@ -10,6 +10,7 @@ use super::Word;
 use super::WordKind;
 use super::expansion;
 use super::expansion::Followed;
+use super::held;
 use super::said;
 
 /// How the folder is written that a command runs in.
@@ -45,12 +46,12 @@ const GIVEN_MAX: usize = 10;
 pub(super) struct Values(HashMap<String, String>, Followed);
 
 impl Values {
-    /// Remembers what a command sets for those behind it; the text that it stands in is given so many words.
-    pub(super) fn note(&mut self, command: &Command, given_words: usize) {
+    /// Remembers what the command at this place of the script sets for those behind it; the text that it stands in is given so many words.
+    pub(super) fn note(&mut self, command: &Command, given_words: usize, at: usize) {
         match command.name() {
             Some("read") => self.note_read(command),
             Some("mapfile" | "readarray") => self.note_lines(command),
-            Some("set") => self.note_set(command.arguments()),
+            Some("set") => self.note_set(command.arguments(), at),
             Some("printf") => self.note_printf(command.arguments()),
             Some(":") => self.note_defaults(command.arguments()),
             _ => {}
@@ -60,9 +61,11 @@ impl Values {
             return;
         }
         // `export "A=B"` is no assignment to the grammar.
-        for (name, value) in command.arguments().iter().filter_map(|word| word.known()?.split_once('=')) {
-            if value.len() <= VALUE_MAX && is_name(name) {
-                self.0.insert(name.to_owned(), value.to_owned());
+        for (name, value) in
+            command.arguments().iter().filter(|word| is_settled(word) || word.quoted).filter_map(|word| word.text.split_once('='))
+        {
+            if value.len() <= VALUE_MAX && is_name(name) && (!value.contains('$') || is_folder(value)) {
+                self.0.insert(name.to_owned(), held::marked(value.to_owned(), at));
             }
         }
         for assignment in &command.assignments {
@@ -74,7 +77,7 @@ impl Values {
             let stays = |value: &String| {
                 value.len() <= VALUE_MAX && (!value.contains('$') || is_folder(value) || missing(value, given_words).is_some())
             };
-            match value.filter(stays) {
+            match value.filter(stays).map(|value| held::marked(value, at)) {
                 Some(value) => self.0.insert(assignment.name.clone(), value),
                 None => self.0.remove(&assignment.name),
             };
@@ -131,13 +134,14 @@ impl Values {
     }
 
     /// `set -- A B` makes them `$1` and `$2`.
-    fn note_set(&mut self, arguments: &[Word]) {
+    fn note_set(&mut self, arguments: &[Word], at: usize) {
         let Some(from) = set_from(arguments) else { return };
-        let words: Vec<&Word> = arguments[from..].iter().take_while(|word| is_settled(word)).collect();
-        for (at, word) in words.iter().enumerate() {
-            self.0.insert((at + 1).to_string(), word.text.clone());
+        let words = arguments[from..].iter().take_while(|word| is_settled(word)).map(|word| held::marked(word.text.clone(), at));
+        let words: Vec<String> = words.collect();
+        for (number, word) in (1..).zip(&words) {
+            self.0.insert(number.to_string(), word.clone());
         }
-        let all = words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ");
+        let all = words.join(" ");
         if all.len() <= VALUE_MAX {
             self.0.insert("@".to_owned(), all.clone());
             self.0.insert("*".to_owned(), all);
@@ -186,10 +190,11 @@ impl Values {
         expansion::replaced(&self.0, &self.1, text)
     }
 
-    /// Puts a list of words in the place of those that a text is given: `$0`, `$1` and so on. Returns what was there.
-    pub(super) fn call(&mut self, words: &[Word]) -> Vec<(String, Option<String>)> {
+    /// Puts a list of words, which the command at this place gives, in the place of those that a text is given: `$0`, `$1` and so on. Returns what was there.
+    pub(super) fn call(&mut self, words: &[Word], at: usize) -> Vec<(String, Option<String>)> {
+        let words: Vec<Word> = words.iter().map(|word| Word { text: held::marked(word.text.clone(), at), ..word.clone() }).collect();
         let known = |word: &&Word| is_settled(word);
-        let numbered = (0..GIVEN_MAX).map(|at| (at.to_string(), words.get(at).filter(known).map(|word| word.text.clone())));
+        let numbered = (0..GIVEN_MAX).map(|number| (number.to_string(), words.get(number).filter(known).map(|word| word.text.clone())));
         let all = joined(&words.iter().skip(1).filter(known).cloned().collect::<Vec<_>>());
         let all = all.filter(|all| !all.is_empty());
         let new: Vec<_> = numbered.chain(["@", "*"].map(|name| (name.to_owned(), all.clone()))).collect();
@@ -197,10 +202,10 @@ impl Values {
     }
 
     /// Sets what stands in front of a command that reads a text: `A=B bash -c …`. Returns what was there.
-    pub(super) fn set_for(&mut self, command: &Command) -> Vec<(String, Option<String>)> {
+    pub(super) fn set_for(&mut self, command: &Command, at: usize) -> Vec<(String, Option<String>)> {
         let known = |value: &Option<Word>| {
             let value = value.as_ref().filter(|word| is_settled(word) && word.text.len() <= VALUE_MAX);
-            value.map(|word| word.text.clone())
+            value.map(|word| held::marked(word.text.clone(), at))
         };
         command.assignments.iter().map(|set| (set.name.clone(), self.put(set.name.clone(), known(&set.value)))).collect()
     }
@@ -255,12 +260,12 @@ fn is_settled(word: &Word) -> bool {
 }
 
 /// Returns whether a text is how the folder of a command, or the project's, is asked for, or a path from there.
-fn is_folder(text: &str) -> bool {
+pub fn is_folder(text: &str) -> bool {
     let is_behind = |rest: &str| rest.is_empty() || (rest.starts_with('/') && !rest.contains('$'));
     let named = HERE.iter().chain(&TOP).chain(&ABOVE).any(|folder| text.strip_prefix(folder).is_some_and(is_behind));
     // A folder above, `${PWD%/*}`.
     let cut = text.strip_prefix("${PWD%").and_then(|rest| rest.split_once('}')).filter(|(end, _)| !end.contains('$'));
-    named || cut.is_some_and(|(_, behind)| is_behind(behind))
+    named || held::behind(text).is_some_and(is_behind) || cut.is_some_and(|(_, behind)| is_behind(behind))
 }
 
 /// Returns how a word is written that the text is not given, where a value is no more than that: of `${1:-}`, `$1`.

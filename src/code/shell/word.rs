@@ -2,6 +2,7 @@ use std::ops::Range;
 
 use super::Word;
 use super::WordKind;
+use super::held;
 
 /// Most words that braces may make of one.
 const BRACES_MAX: usize = 64;
@@ -144,7 +145,7 @@ impl<'a> Reading<'a> {
             return true;
         }
         self.is_unknown = true;
-        self.text.push_str(text);
+        self.text.push_str(&held::own(text));
         true
     }
 

@@ -1,5 +1,6 @@
 //! Where each command of a script stands: what `cd` and its like lead to.
 
+use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -12,14 +13,12 @@ use super::setting::Settings;
 use super::unset;
 use super::unset::Given;
 use super::words;
-use crate::code::shell::ABOVE;
 use crate::code::shell::Command;
 use crate::code::shell::Guard;
-use crate::code::shell::HERE;
 use crate::code::shell::Script;
-use crate::code::shell::TOP;
 use crate::code::shell::Word;
 use crate::code::shell::WordKind;
+use crate::code::shell::is_folder;
 use crate::wire::BytesPath;
 use crate::wire::protected_name;
 
@@ -116,12 +115,29 @@ pub(super) fn grounds(script: &Script, working_directory: Option<&str>) -> Vec<G
     // Where the last change of folders began, which stands in the list once more with the values of its variables.
     let mut moved_from: Option<Stand> = None;
     let mut grounds = Vec::with_capacity(script.commands.len());
+    // Where a function ends, and where its shell stood in front of it: what it does it does when it is called.
+    let mut bodies: HashMap<usize, Vec<(usize, usize)>> = HashMap::new();
+    for function in &script.functions {
+        bodies.entry(function.body.start).or_default().push((function.body.end, function.shell));
+    }
+    let mut in_front: BTreeMap<usize, Vec<(usize, Rc<Place>)>> = BTreeMap::new();
     // Behind a program that starts another one, `cd` would be a program of its own, which takes nobody along.
     let mut takes_along = true;
     for (at, command) in script.commands.iter().enumerate() {
+        let placed = with_folders(command, &grounds);
+        let command = placed.as_ref().unwrap_or(command);
         // The first command of a text that a shell is given is none of them: that shell carries it out itself.
         let goes_along = std::mem::replace(&mut takes_along, !command.starts_another || goes_along(command));
         let takes_along = goes_along || !command.is_started;
+        while let Some(ended) = in_front.first_entry().filter(|body| *body.key() <= at) {
+            for (shell, place) in ended.remove() {
+                stands.entry(shell).or_default().add([Other { place, is_failed: false, from: at, until: usize::MAX }]);
+            }
+        }
+        for (end, shell) in bodies.remove(&at).unwrap_or_default() {
+            let here = stands.get(&shell).and_then(|stand| stand.here.clone());
+            in_front.entry(end).or_default().extend(here.map(|here| (shell, here)));
+        }
         let mut shell = command.shell;
         while !stands.contains_key(&shell) {
             shell = shell.checked_sub(1).and_then(|at| script.shells.get(at)).copied().unwrap_or_default();
@@ -173,6 +189,30 @@ pub(super) fn grounds(script: &Script, working_directory: Option<&str>) -> Vec<G
         stands.insert(command.shell, after);
     }
     grounds
+}
+
+/// Returns a script with the folders in it that its variables hold, each as where it was given to them; `None` where there is none.
+pub(super) fn placed(script: &Script, grounds: &[Ground]) -> Option<Script> {
+    let mut placed = None;
+    for (at, command) in script.commands.iter().enumerate() {
+        if let Some(command) = with_folders(command, grounds) {
+            placed.get_or_insert_with(|| script.clone()).commands[at] = command;
+        }
+    }
+    placed
+}
+
+/// The same for one command, from where those in front of it stand.
+fn with_folders(command: &Command, grounds: &[Ground]) -> Option<Command> {
+    command.with_folders(|at, folder| {
+        let Ground { here, others, .. } = grounds.get(at)?;
+        // Where a function may have led it elsewhere, what is most to lose counts.
+        let stayed = others.iter().find(|other| !other.is_failed && *other.place == Place::project()).map(|other| &other.place);
+        let here = stayed.or(here.as_ref()).or(others.first().map(|other| &other.place));
+        let place = here.and_then(|here| resolve(folder, Some(here)));
+        // One that is not known is not that of another command.
+        Some(place.map_or_else(|| "${FOLDER:?}".to_owned(), |place| place.path()))
+    })
 }
 
 /// Returns the variables that hold the name of a folder which `mktemp` made where nothing else is, and nothing but that.
@@ -341,9 +381,7 @@ fn moved(arguments: &[Word], here: Option<&Place>) -> Option<Place> {
     match arguments.iter().find(|word| word.text == "-" || !word.text.starts_with('-')) {
         None => Some(Place { is_home: true, parts: Vec::new() }),
         Some(word) if word.text == "-" => None,
-        Some(word) if HERE.contains(&word.text.as_str()) => here.cloned(),
-        Some(word) if TOP.contains(&word.text.as_str()) => Some(Place::project()),
-        Some(word) if ABOVE.contains(&word.text.as_str()) => resolve("..", here),
+        Some(word) if is_folder(&word.text) => resolve(&word.text, here),
         // The home folder is known however it is written.
         Some(word) if word.kind == WordKind::Known || HOMES.contains(&word.text.trim_end_matches('/')) => resolve(&word.text, here),
         Some(_) => None,

@@ -82,8 +82,9 @@ pub(super) struct Reading {
 impl Reading {
     /// Reads a command as bash does. Where another shell carries it out, whatever that may read otherwise is in doubt.
     pub(super) fn new(text: &str, working_directory: Option<&str>, shell: Shell) -> Self {
-        let mut script = shell::read(text);
+        let mut script = shell::read_with_marks(text);
         let (needs, mut all) = judged(&script, text, working_directory);
+        script.without_marks();
         let otherwise = || shell::only_in_bash(text).or_else(|| shell::built_into_bash(&script));
         let only_in_bash = if shell == Shell::Bash { None } else { otherwise() };
         if let Some(what) = only_in_bash {
@@ -103,6 +104,8 @@ impl Reading {
 /// Returns what each command of a script needs, and what all of it does.
 fn judged(script: &Script, text: &str, working_directory: Option<&str>) -> (Vec<BTreeSet<Capability>>, BTreeSet<Capability>) {
     let grounds = ground::grounds(script, working_directory);
+    let placed = ground::placed(script, &grounds);
+    let script = placed.as_ref().unwrap_or(script);
     let files = reading::files(script);
     let whole = Whole {
         is_elsewhere: git::may_be_elsewhere(script, working_directory),

@@ -40,6 +40,12 @@ impl Place {
         }
     }
 
+    /// Returns how it is written.
+    pub(super) fn path(&self) -> String {
+        let root = if self.is_home { "~/" } else { "/" };
+        format!("{root}{}", self.parts.join("/"))
+    }
+
     /// Takes off what leads through a process's own root or folder: `/proc/self/cwd`.
     fn through_process(&mut self, here: Option<&Place>) {
         let [proc, process, link, rest @ ..] = self.parts.as_slice() else { return };

@@ -104,7 +104,10 @@ impl Reader {
         self.calls -= 1;
         self.called_left -= text.len();
         self.calling.push(name.to_owned());
-        Hidden { values: self.values.call(words), given_words: std::mem::replace(&mut self.given_words, given_words) }
+        Hidden {
+            values: self.values.call(words, self.script.commands.len().saturating_sub(1)),
+            given_words: std::mem::replace(&mut self.given_words, given_words),
+        }
     }
 
     fn end_call(&mut self, hidden: Hidden) {

@@ -58,6 +58,13 @@ pub(super) const SHOWN: usize = 60;
 /// Nothing is run, looked up or guessed: what cannot be read for certain becomes a doubt, and the commands that could be read are listed all
 /// the same. The time it takes is bounded by the text's length.
 pub fn read(text: &str) -> Script {
+    let mut script = read_with_marks(text);
+    script.without_marks();
+    script
+}
+
+/// The same, where what variables hold of folders is marked by the command that gave it to them.
+pub fn read_with_marks(text: &str) -> Script {
     let mut reader = Reader { left: TOTAL_MAX, handed: HANDED_MAX, calls: CALLS_MAX, called_left: CALLED_TOTAL, ..Reader::default() };
     reader.text(text, 0, 0);
     if let Some(file) = reader.files.written_behind().map(ToOwned::to_owned) {
@@ -101,6 +108,7 @@ struct Reader {
     files: Files,
     /// How many calls, and files that are run, may still be read; and those that are just being read.
     calls: usize,
+    called_left: usize,
     calling: Vec<String>,
     /// What stands in front of the command that is read.
     piping: Option<Command>,
@@ -110,7 +118,6 @@ struct Reader {
     into: Vec<Redirection>,
     /// How many substitutions were looked at for what they say.
     n_told: usize,
-    called_left: usize,
     /// How many words the text that is read was given; that of a call of a tool, none.
     given_words: usize,
 }
@@ -166,6 +173,7 @@ impl Reader {
         self.computed.append(&mut found.computed);
         let mut starts = Vec::with_capacity(found.commands.len() + 1);
         let mut guarding = Vec::new();
+        let has_list = text.contains("=(");
         let (mut before, mut around): (Option<Command>, Option<String>) = (None, None);
         // The one before with the values of variables in their places.
         let mut piping: Option<Command> = None;
@@ -175,7 +183,6 @@ impl Reader {
         // A function by such a name writes whatever it likes.
         let renames = found.functions.iter().chain(&self.script.functions).any(|function| said::GIVING.contains(&function.name.as_str()));
         // Groups and loops that are written into a file: where each ends, and what led elsewhere in front of it.
-        let has_list = text.contains("=(");
         let mut groups: Vec<(usize, usize)> = Vec::new();
         for mut command in found.commands {
             is_doubtful |= has_hidden_program(&command, has_list);
@@ -197,7 +204,8 @@ impl Reader {
             let told = self.with_told_words(&command);
             let again = told.map(|told| self.values.put_in(&told, &mut self.left).unwrap_or(told)).or(again);
             let told = self.with_told_values(&command);
-            self.values.note(told.as_ref().unwrap_or(&command), if is_in_function { ANY_WORDS } else { self.given_words });
+            let given_words = if is_in_function { ANY_WORDS } else { self.given_words };
+            self.values.note(told.as_ref().unwrap_or(&command), given_words, self.script.commands.len());
             let known = again.as_ref().unwrap_or(&command);
             self.files.note(known, piping.as_ref());
             self.note_into(known, piping.as_ref());
@@ -295,7 +303,7 @@ impl Reader {
             }
             // What `eval` reads is read by the same shell.
             let (shell, is_same) = (command.shell, matches!(command.name(), Some("eval" | "trap" | "alias" | "source" | ".")));
-            let set = if texts.is_empty() { Vec::new() } else { self.values.set_for(&command) };
+            let set = if texts.is_empty() { Vec::new() } else { self.values.set_for(&command, self.script.commands.len()) };
             self.script.commands.push(command);
             if let Some(ran) = ran {
                 self.run(ran, shell, depth);
@@ -310,7 +318,7 @@ impl Reader {
             for (text, words) in texts {
                 let reader = if is_same { shell } else { self.shell_within(shell) };
                 self.given_words = words.as_deref().map_or(given_words, n_given);
-                let kept = words.map(|words| self.values.call(&words));
+                let kept = words.map(|words| self.values.call(&words, self.script.commands.len().saturating_sub(1)));
                 self.text_within(&text, depth + 1, reader, !is_same);
                 // What `eval` sets is set behind it.
                 self.given_words = if is_same { self.given_words } else { given_words };
