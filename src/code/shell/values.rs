@@ -38,12 +38,14 @@ const VALUE_MAX: usize = 1024;
 /// Most lines of one text that are put into a variable, one after the other.
 const LINES_MAX: usize = 16;
 
+/// Most variables that stand for others.
+const REFERENCES_MAX: usize = 16;
 /// Most of the words that a text is given that are put in by their numbers.
 const GIVEN_MAX: usize = 10;
 
 /// Values that the text gives to variables.
 #[derive(Default)]
-pub(super) struct Values(HashMap<String, String>, Followed);
+pub(super) struct Values(HashMap<String, String>, Followed, Vec<(String, String)>);
 
 impl Values {
     /// Remembers what the command at this place of the script sets for those behind it; the text that it stands in is given so many words.
@@ -68,6 +70,8 @@ impl Values {
                 self.0.insert(name.to_owned(), held::marked(value.to_owned(), at));
             }
         }
+        let is_reference = matches!(command.name(), Some("declare" | "local" | "typeset"))
+            && command.arguments().iter().any(|word| word.text.strip_prefix('-').is_some_and(|letters| letters.contains('n')));
         for assignment in &command.assignments {
             let value = assignment.value.as_ref().and_then(|value| match value.known() {
                 Some(text) => Some(text.to_owned()),
@@ -78,10 +82,38 @@ impl Values {
                 value.len() <= VALUE_MAX && (!value.contains('$') || is_folder(value) || missing(value, given_words).is_some())
             };
             match value.filter(stays).map(|value| held::marked(value, at)) {
-                Some(value) => self.0.insert(assignment.name.clone(), value),
-                None => self.0.remove(&assignment.name),
-            };
+                Some(named) if is_reference => self.refer(&assignment.name, named),
+                Some(value) => self.give(&assignment.name, value),
+                None => _ = self.0.remove(&assignment.name),
+            }
         }
+    }
+
+    /// Gives a variable a value, and those that stand for it.
+    fn give(&mut self, name: &str, value: String) {
+        for (reference, _) in self.2.iter().filter(|(_, named)| named == name) {
+            self.0.insert(reference.clone(), value.clone());
+        }
+        self.0.insert(name.to_owned(), value);
+    }
+
+    /// Makes a variable stand for another one: `declare -n A=B`.
+    fn refer(&mut self, name: &str, named: String) {
+        if let Some(value) = self.0.get(&named).cloned() {
+            self.0.insert(name.to_owned(), value);
+        }
+        if self.2.len() < REFERENCES_MAX {
+            self.2.push((name.to_owned(), named));
+        }
+    }
+
+    /// Returns what the lists hold that variables stand for: each of these values once more, by the name of such a variable.
+    pub(super) fn referred(&self, values: &[Value]) -> Vec<Value> {
+        let listed = |name: &str| {
+            values.iter().filter(move |value| value.variable == name).take(LINES_MAX).map(|value| value.word.clone()).collect::<Vec<_>>()
+        };
+        let references = self.2.iter();
+        references.flat_map(|(name, named)| listed(named).into_iter().map(|word| Value { variable: name.clone(), word })).collect()
     }
 
     /// `read A B` takes a line apart; the last one gets what is left.
@@ -250,7 +282,8 @@ impl Value {
         let listed = said::listed(&self.word);
         let words = listed.as_deref().unwrap_or(std::slice::from_ref(&self.word));
         let text = joined(words).filter(|_| words.iter().all(is_settled))?;
-        Values(HashMap::from([(self.variable.clone(), text)]), Followed::default()).put_in(command, &mut VALUE_MAX.saturating_mul(16))
+        Values(HashMap::from([(self.variable.clone(), text)]), Followed::default(), Vec::new())
+            .put_in(command, &mut VALUE_MAX.saturating_mul(16))
     }
 }
 

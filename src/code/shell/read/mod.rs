@@ -70,6 +70,8 @@ pub fn read_with_marks(text: &str) -> Script {
     if let Some(file) = reader.files.written_behind().map(ToOwned::to_owned) {
         reader.doubt(&file, "it may be run once more when the text has written it");
     }
+    let referred = reader.values.referred(&reader.script.values);
+    reader.script.values.extend(referred);
     reader.names();
     reader.numbers();
     reader.script
