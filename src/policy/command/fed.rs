@@ -44,6 +44,9 @@ const SAYING: [&str; 20] = [
 /// Programs that say the names they are given, or what those lead to.
 const NAMING: [&str; 8] = ["dir", "dirname", "echo", "ls", "printf", "readlink", "realpath", "stat"];
 
+/// Options by which git names the files of a commit.
+const LISTING: [&str; 2] = ["--name-only", "--name-status"];
+
 /// The longest substitution that is read once more.
 const INSIDE_MAX: usize = 1024;
 
@@ -330,6 +333,11 @@ fn git_chooses(arguments: &[Word], ground: &Ground) -> bool {
         }
         "status" => has_path(),
         "diff" => has_path() || rest.iter().any(|word| word.text.starts_with("--diff-filter=")),
+        // Of a commit that says which files it changed, that is all of them.
+        "log" | "show" | "whatchanged" | "diff-tree" if rest.iter().any(|word| LISTING.contains(&word.text.as_str())) => {
+            let mut paths = rest.iter().skip_while(|word| word.text != "--").skip(1).peekable();
+            paths.peek().is_some() && paths.all(|word| word.kind != WordKind::Unknown && place::precious(&word.text, ground).is_none())
+        }
         "log" | "show" | "branch" | "tag" | "stash" | "remote" => rest.iter().all(|word| word.kind != WordKind::Unknown),
         _ => false,
     }

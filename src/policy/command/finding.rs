@@ -6,6 +6,7 @@ use super::place;
 use super::taking;
 use crate::code::shell::Command;
 use crate::code::shell::Word;
+use crate::policy::glob;
 
 /// Tests and options that a value follows.
 const VALUED: [&str; 36] = [
@@ -50,6 +51,8 @@ const VALUED: [&str; 36] = [
 const ORDINARY_SIZE: u64 = 64 << 10;
 /// How many words of one that starts another one are looked at for it.
 const STARTED_MAX: usize = 16;
+/// Most places that are looked at for a test.
+const PLACES_MAX: usize = 16;
 /// How deep brackets and negations are followed.
 const DEPTH_MAX: usize = 64;
 /// Paths of which a pattern that takes all of them chooses nothing.
@@ -195,10 +198,33 @@ impl<'a> Expression<'a> {
             _ if VALUED.contains(&text) || text.starts_with("-newer") || matches!(text, "-anewer" | "-cnewer") => {
                 let value = self.peek().unwrap_or_default();
                 self.at += 1;
-                narrows(text, value)
+                narrows(text, value) && !self.finds_project(text, value)
             }
             _ => false,
         }
+    }
+
+    /// Returns whether a pattern for names takes that of the project's own folder, which lies in a place where it begins: `find .. -name workspace`.
+    fn finds_project(&self, test: &str, pattern: &str) -> bool {
+        let by_path = matches!(test, "-path" | "-ipath" | "-wholename" | "-iwholename");
+        if !by_path && !matches!(test, "-name" | "-iname") {
+            return false;
+        }
+        // Nobody names so many, and to look at each for each test would take long.
+        self.places.len() > PLACES_MAX
+            || self.places.iter().any(|path| {
+                let Some(place) = place::resolve(path, self.ground.here.as_deref()).filter(|place| place::Place::project().is_below(place))
+                else {
+                    return false;
+                };
+                // It is called by the name that its place is written with.
+                let name = match place.parts.last() {
+                    None => "workspace",
+                    Some(_) => path.trim_end_matches('/').rsplit('/').next().unwrap_or(path),
+                };
+                let found = if place.parts.is_empty() { format!("{}/{name}", path.trim_end_matches('/')) } else { (*path).to_owned() };
+                fits(pattern, if by_path { &found } else { name })
+            })
     }
 
     fn take(&mut self, is_chosen: bool) {
@@ -245,9 +271,19 @@ fn narrows(test: &str, value: &str) -> bool {
             !value.starts_with('-') && !matches!(value, "0" | "+0") && !value.starts_with("+-")
         }
         "-type" | "-xtype" => !value.is_empty() && !value.contains(['f', 'd']),
-        "-inum" | "-samefile" => true,
+        // Less or more than a number is nearly every file.
+        "-inum" => value.starts_with(|sign: char| sign.is_ascii_digit()),
+        "-samefile" => true,
         _ => false,
     }
+}
+
+/// Returns whether a pattern for names stands for one.
+fn fits(pattern: &str, name: &str) -> bool {
+    if !pattern.contains(['[', '\\']) {
+        return glob::matches(&pattern.to_lowercase(), name, true);
+    }
+    globset::Glob::new(pattern).map_or(true, |pattern| pattern.compile_matcher().is_match(name))
 }
 
 fn takes_all(part: &str) -> bool {

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use super::links::Links;
 use super::place::HOMES;
 use super::place::Place;
 use super::place::resolve;
@@ -107,7 +108,7 @@ pub(super) fn grounds(script: &Script, working_directory: Option<&str>) -> Vec<G
     }
     let mut there = There::new(script, &begin);
     let mut stands: HashMap<usize, Stand> = HashMap::from([(0, Stand::at(Some(begin)))]);
-    // What `env -C` starts, it starts elsewhere.
+    // What `env -C` starts, it starts elsewhere; and so does what that starts in its turn.
     let mut only_next: Option<Option<Rc<Place>>> = None;
     // Where each shell was before, and where `pushd` came from.
     let mut before: HashMap<usize, Stand> = HashMap::new();
@@ -143,13 +144,20 @@ pub(super) fn grounds(script: &Script, working_directory: Option<&str>) -> Vec<G
             shell = shell.checked_sub(1).and_then(|at| script.shells.get(at)).copied().unwrap_or_default();
         }
         let mut stand = stands.get(&shell).cloned().unwrap_or_default();
+        // A shell that is started elsewhere begins there, too: whether it is that one which begins here is not certain.
+        if let Some(Some(place)) = only_next.take_if(|_| shell != command.shell) {
+            stand.add([Other { place, is_failed: false, from: at, until: usize::MAX }]);
+        }
         if command.again
             && matches!(command.name(), Some("cd" | "pushd"))
             && let Some(from) = moved_from.take()
         {
             stand = from;
         }
-        let here = only_next.take().unwrap_or_else(|| stand.here.clone());
+        let elsewhere = only_next.take();
+        let here = elsewhere.clone().unwrap_or_else(|| stand.here.clone());
+        let is_next_started = |next: &Command| next.is_started || (next.shell != command.shell && !stands.contains_key(&next.shell));
+        only_next = elsewhere.filter(|_| command.name() != Some("env") && script.commands.get(at + 1).is_some_and(is_next_started));
         let others = if here == stand.here {
             stand.others.iter().filter(|other| (other.from..other.until).contains(&at)).cloned().collect()
         } else {
@@ -181,7 +189,9 @@ pub(super) fn grounds(script: &Script, working_directory: Option<&str>) -> Vec<G
                 pushed.get_mut(&shell).and_then(Vec::pop).unwrap_or(stand)
             }
             Some("env") => {
-                only_next = chdir(command.arguments()).map(|to| to.known().and_then(|path| resolve(path, here.as_deref())).map(Rc::new));
+                let to = chdir(command.arguments()).map(|to| to.known().and_then(|path| resolve(path, here.as_deref())).map(Rc::new));
+                // Without a folder of its own it starts where it stands itself.
+                only_next = to.or_else(|| (here != stand.here).then(|| here.clone()));
                 stand
             }
             _ => stand,
@@ -265,6 +275,7 @@ struct There {
     given: Given,
     /// Shells that are left when a command fails.
     settings: Settings,
+    links: Links,
 }
 
 impl There {
@@ -275,6 +286,7 @@ impl There {
             fresh: made(script).into_iter().map(ToOwned::to_owned).collect(),
             given: Given::of(script),
             settings: Settings::default(),
+            links: Links::default(),
         }
     }
 
@@ -286,6 +298,7 @@ impl There {
                 self.made.push(set.name.clone());
             }
         }
+        self.links.note(command, here);
         let arguments = command.arguments();
         let verb = arguments.first().map_or("", |word| &word.text);
         let makes = match command.name() {
@@ -306,6 +319,10 @@ impl There {
         let fresh: BTreeSet<&str> = self.fresh.iter().map(String::as_str).collect();
         let into_fresh = || arguments.first().and_then(|word| in_made(word, &fresh));
         let mut after = Stand::at(moved(arguments, here).or_else(into_fresh).filter(|place| place.parts.len() <= PARTS_MAX));
+        // Through a link the shell stands where that leads.
+        if let Some(led) = after.here.as_ref().and_then(|place| self.links.through(place, true)) {
+            after.here = Some(Rc::new(led));
+        }
         let made = |others: &mut Vec<Other>, place: Option<Place>| {
             others.extend(place.map(|place| Other { place: Rc::new(place), is_failed: false, from: at + 1, until: usize::MAX }));
         };
@@ -388,13 +405,28 @@ fn moved(arguments: &[Word], here: Option<&Place>) -> Option<Place> {
     }
 }
 
-/// Returns the folder that `env -C` names.
+/// Returns the folder that `env -C` names: behind it, in one word with it, or by its long name, which may be shortened.
 fn chdir(arguments: &[Word]) -> Option<Word> {
-    let at = arguments.iter().position(|word| word.text == "-C" || word.text.starts_with("--chdir"))?;
-    match arguments[at].text.split_once('=') {
-        Some((_, path)) => Some(Word { text: path.to_owned(), ..arguments[at].clone() }),
-        None => arguments.get(at + 1).cloned(),
+    let mut words = arguments.iter();
+    let mut found = None;
+    // A word that is not known may be an option, or none at all.
+    let is_in_front = |word: &&Word| (word.text.starts_with('-') && word.text != "--") || word.kind == WordKind::Unknown;
+    while let Some(word) = words.next().filter(is_in_front) {
+        let text = word.text.as_str();
+        let part = |value: &str| Word { text: value.to_owned(), ..word.clone() };
+        if let Some(long) = text.strip_prefix("--") {
+            let (option, value) = long.split_once('=').map_or((long, None), |(option, value)| (option, Some(value)));
+            let is_chdir = !option.is_empty() && "chdir".starts_with(option);
+            let takes_next = value.is_none() && (is_chdir || ["unset", "split-string"].iter().any(|known| known.starts_with(option)));
+            let next = if takes_next { words.next().cloned() } else { value.map(part) };
+            found = if is_chdir { next } else { found };
+        } else if let Some(at) = text.find(['C', 'u', 'S']).filter(|_| text.starts_with('-')) {
+            let (letter, attached) = text[at..].split_at(1);
+            let next = if attached.is_empty() { words.next().cloned() } else { Some(part(attached)) };
+            found = if letter == "C" { next } else { found };
+        }
     }
+    found
 }
 
 /// Returns how many folders below the project's top a command may be when it names a path with `..`.

@@ -25,6 +25,7 @@ mod gone;
 mod ground;
 mod handed;
 mod in_place;
+mod links;
 mod mention;
 mod mode;
 mod network;

@@ -40,6 +40,17 @@ impl Place {
         }
     }
 
+    /// Returns whether it lies in another place, or is that.
+    pub(super) fn is_below(&self, other: &Self) -> bool {
+        self.is_home == other.is_home && self.parts.starts_with(&other.parts)
+    }
+
+    /// Returns the folder that it lies in.
+    pub(super) fn above(&self) -> Self {
+        let n_parts = self.parts.len().saturating_sub(1);
+        Self { is_home: self.is_home, parts: self.parts[..n_parts].to_vec() }
+    }
+
     /// Returns how it is written.
     pub(super) fn path(&self) -> String {
         let root = if self.is_home { "~/" } else { "/" };

@@ -56,6 +56,12 @@ pub(super) fn names(command: &Command, ground: &Ground, only_reads: bool) -> BTr
             look(&target.text, Kept::Secrets, &mut names);
         }
     }
+    // What `find` removes itself.
+    let removes =
+        || command.arguments().iter().any(|word| word.text == "-delete") && !command.arguments().iter().any(|word| word.text.contains('['));
+    if matches!(command.name(), Some("find" | "gfind")) && removes() {
+        names.extend(looked_for(command));
+    }
     // What a patch says that it changes.
     for path in shell::patched(command) {
         look(path, Kept::All, &mut names);
