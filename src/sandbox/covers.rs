@@ -72,8 +72,8 @@ impl Covers {
         if !found.unread.is_empty() {
             let unread: Vec<String> = found.unread.iter().map(ToString::to_string).collect();
             warnings.push(format!(
-                "git takes settings for the project from {}, which could not be read: files in the project that they have git run can be \
-                 changed by commands",
+                "git takes settings or hooks for the project from {}, which could not be read, or not all of them: files in the project that they \
+                 have git run can be changed by commands, and are not all known",
                 unread.join(", ")
             ));
         }
@@ -303,9 +303,12 @@ mod tests {
         found.unread = vec!["~/shared".into()];
         let (covers, warnings) = Covers::of(&found);
         let all = warnings.join("\n");
-        for words in
-            [r".env.\xff: no engine", "3 more files", "settings for the project from ~/shared, which", "in 64, 65, 66, 67, 68, 69:"]
-        {
+        for words in [
+            r".env.\xff: no engine",
+            "3 more files",
+            "settings or hooks for the project from ~/shared, which",
+            "in 64, 65, 66, 67, 68, 69:",
+        ] {
             assert!(all.contains(words), "{words}: {all}");
         }
         assert_eq!((covers.held_folders().len(), covers.hidden().len()), (64, 0));

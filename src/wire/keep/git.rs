@@ -167,8 +167,11 @@ pub struct Obeyed {
     /// Folders with hooks, and files of settings that others include.
     pub paths: Vec<BytesPath>,
     /// Files of settings that were not read: included ones that lie elsewhere, or are not there yet, and those of a repository elsewhere that a
-    /// file `.git` below the top leads to.
+    /// file `.git` below the top leads to. Those and hooks as well that are longer, or name more, than is looked at.
     pub unread: Vec<BytesPath>,
+    /// Whether there are any of the last kind, so that not all is known that they have git run.
+    #[serde(default)]
+    pub is_cut: bool,
     /// The same paths as the settings have them, and those where nothing is yet, or a link; and programs that settings or hooks name.
     #[serde(default)]
     pub said: Vec<BytesPath>,

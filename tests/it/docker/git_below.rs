@@ -220,7 +220,7 @@ fn hooks_of_submodules_and_below_and_settings_that_are_included_cannot_be_change
     assert_eq!(after, before, "{told}");
     assert_eq!((env.read("shared.gitconfig").as_str(), env.read("sub/other").as_str()), ("[core]\n\tabbrev = 9\n", "x\n"));
     assert!(
-        about_git(&result).join("\n").contains("takes settings for the project from ~/elsewhere, which could not be read"),
+        about_git(&result).join("\n").contains("takes settings or hooks for the project from ~/elsewhere, which could not be read"),
         "{result:#}"
     );
     env.assert_no_container();

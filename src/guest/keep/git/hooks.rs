@@ -160,6 +160,8 @@ struct All<'a> {
     place: &'a [u8],
     paths: BTreeSet<Vec<u8>>,
     unread: BTreeSet<Vec<u8>>,
+    /// Some of what is in `unread` was read and names more than is looked at, or is longer.
+    is_cut: bool,
     said: BTreeSet<Vec<u8>>,
     programs: BTreeSet<Vec<u8>>,
     /// What only scripts name that are named themselves. They are a command's to write, so that theirs come last where there are too many.
@@ -179,8 +181,8 @@ struct All<'a> {
 impl<'a> All<'a> {
     fn new(project: &'a Folder, place: &'a [u8]) -> Self {
         let (paths, unread, said, programs, deeper, modules) = Default::default();
-        let (is_deeper, n_looks, texts, seen) = Default::default();
-        Self { project, place, paths, unread, said, programs, deeper, is_deeper, n_looks, modules, texts, seen }
+        let (is_cut, is_deeper, n_looks, texts, seen) = Default::default();
+        Self { project, place, paths, unread, is_cut, said, programs, deeper, is_deeper, n_looks, modules, texts, seen }
     }
 
     /// Reads the settings of one working tree. `in_project`: whether the files are of the project, where a command could change them.
@@ -208,7 +210,7 @@ impl<'a> All<'a> {
             if depth > 0 && in_project {
                 self.add(file.clone());
             }
-            self.programs(tree, &entries);
+            self.programs(tree, &entries, &file);
             for entry in entries {
                 let Some(value) = entry.value.as_deref().filter(|value| !value.is_empty()) else { continue };
                 if entry.is("core", "hookspath") {
@@ -393,6 +395,12 @@ impl<'a> All<'a> {
         }
     }
 
+    /// Says of a file that not all that it names is known.
+    fn cut(&mut self, source: Vec<u8>) {
+        self.unread.insert(source);
+        self.is_cut = true;
+    }
+
     /// What lies in a repository is as protected as that.
     fn add(&mut self, path: Vec<u8>) {
         if !is_in_git(&path) && matches!(self.project.kind(&path), Some(Kind::Folder | Kind::File)) {
@@ -409,6 +417,7 @@ impl<'a> All<'a> {
         Obeyed {
             paths: texts(self.paths, MAX_FILES),
             unread: texts(self.unread, MAX_FILES),
+            is_cut: self.is_cut,
             said: texts(said, 3 * MAX_SAID),
             modules: texts(self.modules, MAX_SAID),
         }

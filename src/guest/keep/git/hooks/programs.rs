@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::All;
+use super::MAX_SAID;
 use super::config::Entry;
 use super::is_in_git;
 use super::python;
@@ -13,6 +14,11 @@ use crate::guest::root::split;
 /// Longest value that is looked through, and how many paths one may name.
 const MAX_VALUE: usize = 20_000;
 const MAX_PATHS: usize = 300;
+/// How many names without their ends a command or a script may have, and how often it may go to another folder.
+const MAX_COMPLETED: usize = 60;
+const MAX_MOVES: usize = 12;
+/// Longest name that is looked at.
+const MAX_NAME: usize = 4096;
 /// How many short options stand together before the value of the last.
 const MAX_OPTIONS: usize = 6;
 
@@ -93,7 +99,13 @@ const COMPLETED: [&str; 7] = [".js", ".cjs", ".mjs", ".json", ".node", ".rb", ".
 /// What of a folder interpreters start that are given it.
 const STARTED: [&[u8]; 2] = [b"__main__.py", b"index.js"];
 
-/// How many folders of what a working tree's settings name are looked into for what else they name.
+/// Others that take the name of a file that they run.
+const RUNNERS: [&[u8]; 12] = [b"source", b"sh", b"bash", b"dash", b"ash", b"zsh", b"ksh", b"fish", b"perl", b"php", b"lua", b"tclsh"];
+
+/// What stands before the name of a folder in which a command goes on.
+const MOVING: [&[u8]; 5] = [b"cd", b"chdir", b"pushd", b"-C", b"--chdir"];
+
+/// How many folders commands go to, or name, are looked into for what else they name.
 const MAX_FOLDERS: usize = 20;
 
 /// Where programs of the machine are: a path in there is not one to the project in disguise.
@@ -101,35 +113,45 @@ const SYSTEM: [&[u8]; 9] = [b"/bin/", b"/dev/", b"/etc/", b"/lib/", b"/nix/", b"
 
 impl All<'_> {
     /// Counts the files of a working tree that settings have git run. They are named where they are new or changed, and not read-only: what the
-    /// person has git run is as often as not what they work on.
-    pub(super) fn programs(&mut self, tree: &[u8], entries: &[Entry]) {
-        let said = entries.iter().flat_map(said).collect();
-        self.commands(tree, tree, &said);
+    /// person has git run is as often as not what they work on. `file` is where the settings stand.
+    pub(super) fn programs(&mut self, tree: &[u8], entries: &[Entry], file: &[u8]) {
+        for words in entries.iter().map(said).filter(|words| !words.is_nothing()) {
+            self.commands(tree, tree, &words, file);
+        }
     }
 
     /// Counts what commands name that start in a working tree, where it `counts`, and returns the files among it. `own` is the folder of the
-    /// script that they stand in.
-    pub(super) fn named(&mut self, tree: &[u8], own: &[u8], said: &BTreeSet<Said>, counts: impl Fn(&Self, &[u8]) -> bool) -> Vec<Vec<u8>> {
+    /// script that they stand in, and `source` the file.
+    pub(super) fn named(
+        &mut self,
+        tree: &[u8],
+        own: &[u8],
+        words: &Words,
+        source: &[u8],
+        counts: impl Fn(&Self, &[u8]) -> bool,
+    ) -> Vec<Vec<u8>> {
         let mut folders = vec![tree.to_vec()];
         if own != tree {
             folders.push(own.to_vec());
         }
-        // Where they start, or their script lies, what is not there yet counts as well; and a command may go somewhere first.
+        let n_starts = folders.len();
+        let mut is_cut = words.is_cut | !self.go_on_in(&mut folders, &words.moves);
+        // Where they start or go to, or their script lies, what is not there yet counts as well; and what they name may be a folder that they
+        // go to in another way.
         let n_sure = folders.len();
-        for one in said {
+        for one in &words.said {
             if let Said::Path(said) | Said::Word(said) = one
                 && let Some(path) = self.place_of(tree, said)
                 && self.project.kind(&path) == Some(Kind::Folder)
                 && path != tree
-                && folders.len() < MAX_FOLDERS
             {
-                folders.push(path);
+                is_cut |= !add_folder(&mut folders, path);
             }
         }
         let mut found = Vec::new();
-        for one in said {
+        for one in &words.said {
             match one {
-                Said::Modules(folder) => folders[..n_sure].iter().for_each(|from| self.module_folder(from, folder)),
+                Said::Modules(folder) => folders[..n_starts].iter().for_each(|from| self.module_folder(from, folder)),
                 Said::Path(said) => {
                     let places = folders.iter().enumerate().filter_map(|(at, from)| Some((self.place_of(from, said)?, at < n_sure)));
                     found.extend(places);
@@ -141,8 +163,30 @@ impl All<'_> {
         for (path, is_path) in &found {
             self.program(path, *is_path);
         }
+        if is_cut || self.programs.len() > MAX_SAID || self.deeper.len() > MAX_SAID {
+            self.cut(source.to_vec());
+        }
         let is_file = |path: &Vec<u8>| matches!(self.project.kind(path), Some(Kind::File | Kind::Link));
         found.into_iter().map(|(path, _)| path).filter(is_file).collect()
+    }
+
+    /// Adds the folders that commands go to from the first ones, each from these and from where the one before led, whether they are there yet or
+    /// not; returns whether there was room for all.
+    fn go_on_in(&self, folders: &mut Vec<Vec<u8>>, moves: &[Vec<Vec<u8>>]) -> bool {
+        let starts = folders.clone();
+        let mut here: Vec<Vec<u8>> = Vec::new();
+        let mut has_room = true;
+        for spelled in moves {
+            let from = starts.iter().chain(&here);
+            here = from.flat_map(|from| spelled.iter().filter_map(|said| self.place_of(from, said))).collect();
+            here.sort_unstable();
+            here.dedup();
+            for place in &here {
+                has_room &= add_folder(folders, place.clone());
+            }
+            here.truncate(MAX_FOLDERS);
+        }
+        has_room
     }
 
     fn place_of(&self, from: &[u8], said: &[u8]) -> Option<Vec<u8>> {
@@ -191,17 +235,52 @@ pub(super) enum Said {
     Word(Vec<u8>),
 }
 
+/// What a command or a script may name.
+#[derive(Debug, Default)]
+pub(super) struct Words {
+    pub(super) said: BTreeSet<Said>,
+    /// Folders in which it goes on, in their order, each as it may be spelled.
+    pub(super) moves: Vec<Vec<Vec<u8>>>,
+    /// It names more than is looked at.
+    pub(super) is_cut: bool,
+}
+
+impl Words {
+    fn is_nothing(&self) -> bool {
+        self.said.is_empty() && !self.is_cut
+    }
+
+    fn add(&mut self, one: Said, most: usize) {
+        let is_known = self.said.contains(&one);
+        if !is_known && self.said.len() < most {
+            self.said.insert(one);
+        } else {
+            self.is_cut |= !is_known;
+        }
+    }
+}
+
+/// Adds a folder where there is room for it; returns whether it is there then.
+fn add_folder(folders: &mut Vec<Vec<u8>>, folder: Vec<u8>) -> bool {
+    let is_known = folders.contains(&folder);
+    if !is_known && folders.len() < MAX_FOLDERS {
+        folders.push(folder);
+        return true;
+    }
+    is_known
+}
+
 /// Returns what a setting says of files that git runs, or obeys so that it runs some.
-fn said(entry: &Entry) -> Vec<Said> {
-    let Some(value) = entry.value.as_deref().filter(|value| !value.is_empty() && value.len() <= MAX_VALUE) else { return Vec::new() };
+fn said(entry: &Entry) -> Words {
+    let Some(value) = entry.value.as_deref().filter(|value| !value.is_empty()) else { return Words::default() };
     let fits = |(section, key): &(&str, &str)| entry.section == *section && (*key == "*" || entry.key == *key);
     if FILES.iter().any(fits) {
-        return vec![Said::Path(value.to_vec())];
+        return Words { said: BTreeSet::from([Said::Path(value.to_vec())]), ..Words::default() };
     }
     // `url.BASE.insteadOf` has what is put in the other's place in its name.
     let base = entry.subsection.as_deref().filter(|base| entry.section == "url" && base.starts_with(COMMAND));
     if let Some(command) = base.or_else(|| value.trim_ascii_start().starts_with(COMMAND).then_some(value)) {
-        return words(command).into_iter().take(MAX_PATHS).collect();
+        return within(command);
     }
     let is_program = PROGRAMS.iter().any(fits) || PROGRAM_ENDS.iter().any(|end| entry.key.ends_with(end));
     let starts = match entry.section.as_str() {
@@ -209,7 +288,12 @@ fn said(entry: &Entry) -> Vec<Said> {
         "submodule" if entry.key == "update" => value.starts_with(b"!"),
         _ => true,
     };
-    if is_program && starts { words(value).into_iter().take(MAX_PATHS).collect() } else { Vec::new() }
+    if is_program && starts { within(value) } else { Words::default() }
+}
+
+/// Looks through a command in settings, unless it is too long for that.
+fn within(value: &[u8]) -> Words {
+    if value.len() > MAX_VALUE { Words { is_cut: true, ..Words::default() } } else { words(value, MAX_PATHS) }
 }
 
 /// Returns whether a word of a git command has it run another one.
@@ -224,34 +308,83 @@ fn is_system(path: &[u8]) -> bool {
     SYSTEM.iter().any(|folder| path.starts_with(folder))
 }
 
-/// Returns what in a command may be a path. It is not read as a shell does, which may come to run other commands of its own in turn: what is in
-/// quotes counts as a whole and in its parts, and what follows a variable counts from the top of the working tree, where git runs it, and from
-/// any folder above the project, as from the person's own.
-pub(super) fn words(value: &[u8]) -> BTreeSet<Said> {
-    let mut words: BTreeSet<Said> = python::folders(value).into_iter().map(Said::Modules).collect();
-    words.extend(quoted(value).into_iter().map(Said::Word));
-    let mut last: &[u8] = b"";
-    for (number, (before, piece)) in pieces(value).enumerate() {
-        match piece {
-            [b'-', rest @ ..] => words.extend(attached(rest)),
-            _ if last == b"-m" => words.extend(module(piece)),
-            _ if piece.contains(&b'/') => words.extend(spelled(before, piece).into_iter().map(Said::Path)),
-            // What stands first is looked for on the person's own path.
-            _ if number == 0 => {}
-            _ if piece.iter().skip(1).rev().skip(1).any(|byte| *byte == b'.') => drop(words.insert(Said::Path(piece.to_vec()))),
-            _ => drop(words.insert(Said::Word(piece.to_vec()))),
-        }
-        last = piece;
+/// Returns what in a command, or in the lines of a script, may be a path: `most` of it in the order in which it stands there. It is not read as a
+/// shell does, which may come to run other commands of its own in turn: what is in quotes counts as a whole and in its parts, and what follows a
+/// variable counts from the top of the working tree, where git runs it, and from any folder above the project, as from the person's own.
+pub(super) fn words(value: &[u8], most: usize) -> Words {
+    let mut words = Words::default();
+    for folder in python::folders(value) {
+        words.add(Said::Modules(folder), most);
     }
-    if pieces(value).any(|(_, piece)| COMPLETING.contains(&split(piece).1)) {
-        let whole = |one: &Said| match one {
-            Said::Path(path) => COMPLETED.map(|end| Said::Path([path, end.as_bytes()].concat())),
-            Said::Word(word) => COMPLETED.map(|end| Said::Word([word, end.as_bytes()].concat())),
-            Said::Modules(folder) => COMPLETED.map(|_| Said::Modules(folder.clone())),
-        };
-        words.extend(words.iter().flat_map(whole).collect::<Vec<_>>());
+    let value = without_breaks(value);
+    // A command of one line alone may be a name with blanks in it.
+    let whole = Some(value.trim_ascii()).filter(|whole| whole.contains(&b' ') && !whole.contains(&b'\n') && whole.len() <= MAX_NAME);
+    if let Some(whole) = whole {
+        words.add(Said::Word(whole.to_vec()), most);
+    }
+    let mut completed = BTreeSet::new();
+    let mut is_first = true;
+    for line in value.split(|byte| *byte == b'\n') {
+        let mut in_line: Vec<Said> = blanks(line).iter().flat_map(|name| of_name(name)).collect();
+        let (mut last, mut runs): (&[u8], bool) = (b"", false);
+        for (before, piece) in pieces(line) {
+            let name = split(piece).1;
+            let is_known = !before.is_some_and(|byte| b"${(".contains(&byte));
+            match piece {
+                [b'-', rest @ ..] => in_line.extend(attached(rest)),
+                _ if last == b"-m" => in_line.extend(module(piece)),
+                _ if piece.contains(&b'/') => in_line.extend(spelled(before, piece).into_iter().map(Said::Path)),
+                // What stands first is looked for on the person's own path.
+                _ if is_first => {}
+                _ if runs && is_known || piece.iter().skip(1).rev().skip(1).any(|byte| *byte == b'.') => {
+                    in_line.push(Said::Path(piece.to_vec()));
+                }
+                _ => in_line.push(Said::Word(piece.to_vec())),
+            }
+            // Options may stand between a program and the name of what it runs, but for those that have a command behind them.
+            runs = RUNNERS.contains(&name) || completes(name) || runs && piece.starts_with(b"-") && !piece.contains(&b'c');
+            (last, is_first) = (piece, false);
+        }
+        if pieces(line).any(|(_, piece)| completes(split(piece).1)) {
+            completed.extend(in_line.iter().cloned());
+        }
+        for one in in_line {
+            words.add(one, most);
+        }
+        for spelled in moves(line) {
+            words.is_cut |= words.moves.len() == MAX_MOVES;
+            if words.moves.len() < MAX_MOVES {
+                words.moves.push(spelled);
+            }
+        }
+    }
+    // They are ours, and take no place of what stands there.
+    words.is_cut |= completed.len() > MAX_COMPLETED;
+    for one in completed.into_iter().take(MAX_COMPLETED) {
+        let with = |name: &[u8], end: &str| [name, end.as_bytes()].concat();
+        words.said.extend(COMPLETED.iter().filter_map(|end| match &one {
+            Said::Path(path) => Some(Said::Path(with(path, end))),
+            Said::Word(word) => Some(Said::Word(with(word, end))),
+            Said::Modules(_) => None,
+        }));
     }
     words
+}
+
+/// Returns whether this is the name of a program that takes files without the ends of their names, or of a variable that has it.
+fn completes(name: &[u8]) -> bool {
+    let is_of_name = |byte: &u8| byte.is_ascii_alphabetic() || *byte == b'-';
+    let name: Vec<u8> = name.iter().take_while(|byte| is_of_name(byte)).map(u8::to_ascii_lowercase).collect();
+    COMPLETING.contains(&name.as_slice())
+}
+
+/// Has lines that go on in the next one be one.
+fn without_breaks(value: &[u8]) -> Vec<u8> {
+    let mut joined = Vec::with_capacity(value.len());
+    for line in value.split_inclusive(|byte| *byte == b'\n') {
+        joined.extend_from_slice(line.strip_suffix(b"\\\n").unwrap_or(line));
+    }
+    joined
 }
 
 /// Returns which paths a part of a command with a slash in it may be, by what stands before it: what a variable is nobody knows.
@@ -260,13 +393,92 @@ pub(super) fn spelled(before: Option<u8>, piece: &[u8]) -> Vec<Vec<u8>> {
     let is_variable = before == Some(b'$') && !first.is_empty();
     let mut paths = Vec::new();
     if is_variable || first.is_empty() && before.is_some_and(|byte| b")}\"'`".contains(&byte)) {
-        paths.push(rest[1..].to_vec());
-        paths.push([b"~", rest].concat());
+        paths.extend(behind_variable(rest));
     }
     if !is_variable {
         paths.push(piece.to_vec());
     }
     paths
+}
+
+/// Returns which paths may be meant by what stands behind a variable, with its slash: that may be the top of the working tree, the person's own
+/// folder, or one below the top, as that of git is, from which the path leads up again.
+fn behind_variable(rest: &[u8]) -> Vec<Vec<u8>> {
+    let mut paths = vec![rest[1..].to_vec(), [b"~", rest].concat()];
+    let mut parts: Vec<&[u8]> = Vec::new();
+    let mut leads_up = false;
+    for part in rest.split(|byte| *byte == b'/').filter(|part| !matches!(*part, b"" | b".")) {
+        match part {
+            b".." => leads_up |= parts.pop().is_none(),
+            part => parts.push(part),
+        }
+    }
+    if leads_up {
+        paths.push(parts.join(&b'/'));
+    }
+    paths
+}
+
+/// Returns what a name may be that has blanks in it, or stands alone as where a command goes.
+fn spelled_whole(name: &[u8]) -> Vec<Vec<u8>> {
+    let Some(at) = name.iter().rposition(|byte| b"$)}`".contains(byte)) else { return vec![name.to_vec()] };
+    let rest = &name[at + 1..];
+    match memchr::memchr(b'/', rest) {
+        Some(slash) if slash == 0 || name[at] == b'$' => behind_variable(&rest[slash..]),
+        // What a variable has as a whole nobody knows.
+        None if name[at] == b'$' || rest.is_empty() => Vec::new(),
+        _ => vec![rest.to_vec()],
+    }
+}
+
+fn of_name(name: &[u8]) -> Vec<Said> {
+    if !name.contains(&b'/') {
+        return vec![Said::Word(name.to_vec())];
+    }
+    // What stands before it may be a variable with quotes of its own.
+    let behind = if name.starts_with(b"/") { behind_variable(name) } else { Vec::new() };
+    behind.into_iter().chain(spelled_whole(name)).map(Said::Path).collect()
+}
+
+/// Returns the folders in which the commands of a line go on, each as it may be spelled.
+fn moves(line: &[u8]) -> impl Iterator<Item = Vec<Vec<u8>>> {
+    let behind = placed(line).filter(|(_, piece)| MOVING.contains(piece)).map(|(start, piece)| &line[start + piece.len()..]);
+    behind.map(argument).filter(|argument| !argument.is_empty()).map(|argument| spelled_whole(&argument)).filter(|all| !all.is_empty())
+}
+
+/// Returns the first argument of a command that is no option, without its quotes.
+fn argument(rest: &[u8]) -> Vec<u8> {
+    let mut word = Vec::new();
+    let mut open: Vec<u8> = Vec::new();
+    let mut is_escaped = false;
+    for byte in rest.iter().copied().take(MAX_NAME) {
+        let is_end = open.is_empty() && !is_escaped && (byte.is_ascii_whitespace() || b";&|)=".contains(&byte));
+        if is_end && (word.is_empty() || word.starts_with(b"-")) && !b";&|)".contains(&byte) {
+            word.clear();
+            continue;
+        }
+        match byte {
+            _ if is_end => break,
+            b'\\' if !is_escaped => {
+                is_escaped = true;
+                continue;
+            }
+            b'"' | b'\'' | b'`' | b')' if open.last() == Some(&byte) => {
+                open.pop();
+                word.extend(b"`)".contains(&byte).then_some(byte));
+            }
+            // In single quotes all stands for itself, and so does one in double quotes.
+            _ if open.last() == Some(&b'\'') || byte == b'\'' && open.last() == Some(&b'"') => word.push(byte),
+            b'"' | b'\'' => open.push(byte),
+            b'(' | b'`' => {
+                open.push(if byte == b'(' { b')' } else { byte });
+                word.push(byte);
+            }
+            _ => word.push(byte),
+        }
+        is_escaped = false;
+    }
+    if word.starts_with(b"-") { Vec::new() } else { word }
 }
 
 /// Returns what may be a path in a word of short options, behind its dash: the value of one may follow it without a blank.
@@ -291,26 +503,47 @@ fn attached(options: &[u8]) -> Vec<Said> {
 
 /// Returns the parts of a command between what no plain word has in it, each with what stands before it.
 pub(super) fn pieces(value: &[u8]) -> impl Iterator<Item = (Option<u8>, &[u8])> {
+    placed(value).map(|(start, piece)| (start.checked_sub(1).map(|before| value[before]), piece))
+}
+
+/// The same with where each begins.
+fn placed(value: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     let is_border = |byte: &u8| byte.is_ascii_whitespace() || b"\"'`;|&()<>{}=:,!$\\".contains(byte);
     let mut at = 0;
     value.split(is_border).filter_map(move |piece| {
         let start = at;
         at += piece.len() + 1;
-        (!piece.is_empty()).then(|| (start.checked_sub(1).map(|before| value[before]), piece))
+        (!piece.is_empty()).then_some((start, piece))
     })
 }
 
-/// Returns what stands in quotes in a value, or as a whole, where it has blanks: names may have some.
-fn quoted(value: &[u8]) -> Vec<Vec<u8>> {
-    let whole = Some(value.trim_ascii()).filter(|whole| whole.contains(&b' '));
-    let mut found: Vec<Vec<u8>> = whole.into_iter().map(<[u8]>::to_vec).collect();
+/// Returns what in a line stands in quotes, or behind backslashes, and has blanks: names may have some.
+fn blanks(line: &[u8]) -> Vec<Vec<u8>> {
+    let mut found: Vec<Vec<u8>> = Vec::new();
     for quote in *b"\"'" {
-        let parts = value.split(|byte| *byte == quote);
-        found.extend(parts.skip(1).step_by(2).filter(|part| part.contains(&b' ')).map(<[u8]>::to_vec));
+        let parts: Vec<&[u8]> = line.split(|byte| *byte == quote).collect();
+        // Where one stands for itself, as in "don't", nobody knows which are a pair.
+        let step = if parts.len().is_multiple_of(2) { 1 } else { 2 };
+        let inner = parts.iter().take(parts.len() - 1).skip(1).step_by(step);
+        found.extend(inner.filter(|part| part.contains(&b' ') && part.len() <= MAX_NAME).map(|part| part.to_vec()));
     }
-    let unescaped: Vec<u8> = value.iter().copied().filter(|byte| *byte != b'\\').collect();
-    if value.windows(2).any(|pair| pair == b"\\ ") {
-        found.push(unescaped);
+    let mut word = Vec::new();
+    let mut has_blank = false;
+    let mut bytes = line.iter().copied().chain([b' ']);
+    while let Some(byte) = bytes.next() {
+        if byte == b'\\' {
+            let escaped = bytes.next();
+            has_blank |= escaped == Some(b' ');
+            word.extend(escaped);
+        } else if byte.is_ascii_whitespace() || b"\"'`;|&()<>".contains(&byte) {
+            if has_blank && word.len() <= MAX_NAME {
+                found.push(word.clone());
+            }
+            word.clear();
+            has_blank = false;
+        } else {
+            word.push(byte);
+        }
     }
     found
 }
@@ -325,19 +558,19 @@ fn module(name: &[u8]) -> Vec<Said> {
 mod tests {
     use super::*;
 
-    /// The paths; one with a blank is one where there is such a file.
+    /// The paths; one with a blank and no slash is one where there is such a file.
     #[track_caller]
     fn check(name: &str, value: &str, paths: &[&str]) {
         let (section, rest) = name.split_once('.').expect("a section");
         let (subsection, key) = rest.rsplit_once('.').map_or((None, rest), |(subsection, key)| (Some(subsection.as_bytes()), key));
         let entry = Entry::new(section, subsection, &key.to_lowercase(), value.as_bytes());
-        let said = said(&entry);
+        let said = said(&entry).said;
         for path in paths {
             let expected = path.as_bytes().to_vec();
-            let expected = if path.contains(' ') { Said::Word(expected) } else { Said::Path(expected) };
+            let expected = if path.contains(' ') && !path.contains('/') { Said::Word(expected) } else { Said::Path(expected) };
             assert!(said.contains(&expected), "{name} = {value}: {path} is not in {said:?}");
         }
-        let n_paths = said.iter().filter(|one| matches!(one, Said::Path(_))).count();
+        let n_paths = said.iter().filter(|one| matches!(one, Said::Path(path) if !path.contains(&b' '))).count();
         assert_eq!(n_paths, paths.iter().filter(|path| !path.contains(' ')).count(), "{name} = {value}: {said:?}");
     }
 
@@ -420,7 +653,7 @@ mod tests {
         check("python3 -mt.p.x", &["t/p/x.py", "t/p/x/__main__.py", "t/p/x/__init__.py"]);
         let completed = ["t/x", "t/x.js", "t/x.cjs", "t/x.mjs", "t/x.json", "t/x.node", "t/x.rb", "t/x.ts"];
         for command in ["node t/x", "node -rt/x", "/usr/bin/ruby t/x"] {
-            let paths: Vec<_> = said(&Entry::new("filter", Some(b"a"), "clean", command.as_bytes()));
+            let paths = said(&Entry::new("filter", Some(b"a"), "clean", command.as_bytes())).said;
             for path in completed {
                 assert!(paths.contains(&Said::Path(path.as_bytes().to_vec())), "{command}: {path} is not in {paths:?}");
             }

@@ -1,10 +1,8 @@
 //! What hooks name of the project, and scripts that run with them: whoever can write that runs at the person's next git command.
 
-use std::collections::BTreeSet;
-
 use super::All;
 use super::HOOKS;
-use super::programs::Said;
+use super::programs::Words;
 use super::programs::words;
 use crate::guest::keep::git::End;
 use crate::guest::keep::git::Folder;
@@ -12,6 +10,7 @@ use crate::guest::keep::git::Kind;
 use crate::guest::keep::git::Way;
 use crate::guest::root::join;
 use crate::guest::root::split;
+use crate::wire::Fault;
 
 /// Longest hook or script that is read, how many of them, and how many names one may have.
 const MAX_TEXT: u64 = 64 << 10;
@@ -33,9 +32,9 @@ const SCRIPTS: [&[u8]; 17] = [
 ];
 
 impl All<'_> {
-    /// Counts what commands name of the project, and what the shell scripts among that name in their turn.
-    pub(super) fn commands(&mut self, tree: &[u8], own: &[u8], said: &BTreeSet<Said>) {
-        for script in self.named(tree, own, said, |_, _| true) {
+    /// Counts what commands name of the project that stand in the file `source`, and what the shell scripts among that name in their turn.
+    pub(super) fn commands(&mut self, tree: &[u8], own: &[u8], words: &Words, source: &[u8]) {
+        for script in self.named(tree, own, words, source, |_, _| true) {
             self.script(tree, &script);
         }
     }
@@ -64,10 +63,13 @@ impl All<'_> {
 
     /// Counts what a hook names that lies in whichever folder.
     pub(super) fn hook_of(&mut self, folder: &Folder, hook: &[u8], own: &[u8], tree: &[u8]) {
-        if !hook.ends_with(SAMPLE)
-            && let Some(text) = text_of(folder, hook)
-        {
-            self.commands(tree, own, &named_in(&text));
+        if hook.ends_with(SAMPLE) {
+            return;
+        }
+        match text_of(folder, hook) {
+            Text::Read(text) => self.commands(tree, own, &named_in(&text), hook),
+            Text::TooLong => self.cut(hook.to_vec()),
+            Text::None => {}
         }
     }
 
@@ -76,11 +78,16 @@ impl All<'_> {
         if !self.is_new_text(path, tree) {
             return;
         }
-        if let Some(text) = text_of(self.project, &end).filter(|text| is_of_shell(path, text)) {
-            // It names what it works on, too.
-            self.is_deeper = true;
-            self.named(tree, split(path).0, &named_in(&text), Self::is_script);
-            self.is_deeper = false;
+        match text_of(self.project, &end) {
+            Text::Read(text) if is_of_shell(path, &text) => {
+                // It names what it works on, too.
+                self.is_deeper = true;
+                self.named(tree, split(path).0, &named_in(&text), path, Self::is_script);
+                self.is_deeper = false;
+            }
+            // What commands work on may be as long.
+            Text::TooLong if self.is_script(&end) => self.cut(path.to_vec()),
+            Text::Read(_) | Text::TooLong | Text::None => {}
         }
     }
 
@@ -91,19 +98,36 @@ impl All<'_> {
     }
 
     fn is_new_text(&mut self, path: &[u8], tree: &[u8]) -> bool {
-        self.texts.len() < MAX_TEXTS && self.texts.insert((path.to_vec(), tree.to_vec()))
+        let text = (path.to_vec(), tree.to_vec());
+        if self.texts.len() < MAX_TEXTS {
+            return self.texts.insert(text);
+        }
+        if !self.texts.contains(&text) {
+            self.cut(text.0);
+        }
+        false
     }
 }
 
-/// `None`: it is none, or too long.
-fn text_of(folder: &Folder, path: &[u8]) -> Option<Vec<u8>> {
-    folder.read(path, MAX_TEXT).ok().flatten().filter(|text| !text.contains(&0))
+enum Text {
+    Read(Vec<u8>),
+    TooLong,
+    /// It is not there, or is a program.
+    None,
+}
+
+fn text_of(folder: &Folder, path: &[u8]) -> Text {
+    match folder.read(path, MAX_TEXT) {
+        Ok(Some(text)) if !text.contains(&0) => Text::Read(text),
+        Err(Fault::TooLarge { .. }) => Text::TooLong,
+        Ok(_) | Err(_) => Text::None,
+    }
 }
 
 /// Returns what a script may name. Lines that are comments say nothing that runs.
-fn named_in(text: &[u8]) -> BTreeSet<Said> {
+fn named_in(text: &[u8]) -> Words {
     let lines: Vec<&[u8]> = text.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii_start().starts_with(b"#")).collect();
-    words(&lines.join(&b'\n')).into_iter().take(MAX_NAMES).collect()
+    words(&lines.join(&b'\n'), MAX_NAMES)
 }
 
 fn is_of_shell(path: &[u8], text: &[u8]) -> bool {
@@ -161,6 +185,77 @@ mod tests {
         sample.write(".git/hooks/pre-commit.sample", "./scripts/check\n");
         sample.write(".git/hooks/binary", "./scripts/check\n\0");
         assert_eq!(texts(&look(&sample, &[]).said), [""; 0]);
+    }
+
+    #[test]
+    fn what_is_not_there_yet_is_known_behind_a_move_and_beside_the_folder_of_git_too() {
+        let sample = Sample::new();
+        let check = |lines: &str, path: &str| {
+            sample.write(".git/hooks/pre-commit", &format!("#!/bin/sh\n{lines}\n"));
+            let found = look(&sample, &[]);
+            assert!(texts(&found.said).contains(&path.to_owned()) && !found.is_cut, "{lines}: {found:?}");
+        };
+        for lines in [
+            "cd tools\n[ -x ./later ] && ./later",
+            "cd -P -- ./tools && sh -e later",
+            "cd \"$(git rev-parse --show-toplevel)/tools\" && ./later",
+            "(cd \"$(git rev-parse --show-cdup)tools\"; ./later)",
+            "cd \"$(dirname \"$0\")/../../tools\" && ./later",
+            "pushd scripts; cd ../tools; exec ./later",
+            "env --chdir=tools ./later",
+            "bash -c \"cd tools && exec ./later\"",
+            "L=\"$(git rev-parse --git-dir)/../tools/later\"; [ -f \"$L\" ] && . \"$L\"",
+            "sh \"$(git rev-parse --git-common-dir)/../tools/later\"",
+            "[ -f \"$GIT_DIR/../tools/later\" ] && . \"$GIT_DIR/../tools/later\"",
+            "\"${GIT_DIR}/hooks/../../tools/later\"",
+            "too\\\nls/later",
+        ] {
+            check(lines, "tools/later");
+        }
+        check("cd a && cd b && ./later", "a/b/later");
+        check("cd \"my tools\" && ./later", "my tools/later");
+        check("cd my\\ tools && ./later", "my tools/later");
+        check("bash -c \"cd \\\"my tools\\\" && ./later\"", "my tools/later");
+        check("echo \"don't\"; . \"$(git rev-parse --show-toplevel)/my tools/la ter\"", "my tools/la ter");
+        check(". \"$TOP\"'/my tools/la ter'", "my tools/la ter");
+        check("node web/later", "web/later.js");
+        // It is there, so that both ways lead somewhere.
+        fs::create_dir(sample.path("tools")).expect("made");
+        check("cd tools\n[ -x ./later ] && ./later", "tools/later");
+    }
+
+    #[test]
+    fn no_word_of_a_hook_takes_the_place_of_another_and_what_is_not_looked_at_is_said() {
+        let sample = Sample::new();
+        for path in ["web/verify", "web/lint.js", "web/check.rb"] {
+            sample.write(path, "x");
+        }
+        let words: String = (0..100).map(|n| format!("echo a{n}\n")).collect();
+        let look_at = |text: &str| {
+            sample.write(".git/hooks/pre-commit", text);
+            look(&sample, &[])
+        };
+        let found = look_at(&format!("{words}cd web\n\tsh verify\n\tnode lint || true\n\t\"$RUBY_BIN\" \\\n check\n"));
+        let said = texts(&found.said);
+        assert!(["web/verify", "web/lint.js", "web/check.rb"].iter().all(|path| said.contains(&(*path).to_owned())), "{said:?}");
+        assert!(!found.is_cut && found.unread.is_empty(), "{found:?}");
+        let many = |line: fn(usize) -> String| -> String { (0..500).map(line).collect() };
+        for text in [
+            many(|n| format!("echo a{n}\n")),
+            many(|n| format!("node {n}\n")).split_inclusive('\n').take(100).collect(),
+            many(|n| format!("cd d{n}\n")).split_inclusive('\n').take(100).collect(),
+            "#".repeat(65 << 10),
+        ] {
+            let found = look_at(&text);
+            assert_eq!((texts(&found.unread), found.is_cut), (vec![".git/hooks/pre-commit".to_owned()], true), "{text:.40}");
+        }
+        // What stands first is looked at first.
+        let found = look_at(&format!("./zz/first\n{}", many(|n| format!("./a{n}\n"))));
+        assert!(texts(&found.said).contains(&"zz/first".to_owned()), "{found:?}");
+        // So it is of a script, and not of what commands work on.
+        sample.write("check.sh", &"#".repeat(65 << 10));
+        sample.write("notes", &"#".repeat(65 << 10));
+        assert_eq!(texts(&look_at("sh check.sh && wc notes\n").unread), ["check.sh"]);
     }
 
     #[test]

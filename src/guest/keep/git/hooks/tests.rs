@@ -204,6 +204,21 @@ fn programs_that_settings_name_are_said_wherever_their_working_tree_is() {
     for value in ["plain", "less -R", "/usr/tools/x", "/usr/bin/plain", ".git/x", "../beside/x", "cat absent"] {
         check(value, &[]);
     }
+    for value in ["\"no tools/show z\"", "no\\ tools/show\\ z x"] {
+        sample.git(&["config", "filter.a.clean", value]);
+        assert!(said().contains(&"no tools/show z".to_owned()), "{value}: {:?}", said());
+    }
+    sample.git(&["config", "filter.a.clean", ""]);
+    for (value, path) in
+        [("!cd \"no tools\" && ./lint", "no tools/lint"), ("!cd no && ./lint", "no/lint"), ("!f() { cd no && ./lint; }; f", "no/lint")]
+    {
+        sample.git(&["config", "alias.lint", value]);
+        assert!(said().contains(&path.to_owned()), "{value}: {:?}", said());
+    }
+    let long = format!("!{}", "x ".repeat(20_000));
+    sample.git(&["config", "alias.lint", &long]);
+    assert_eq!(found(&sample, &[]).1, [".git/config"]);
+    sample.git(&["config", "--unset", "alias.lint"]);
     sample.git_in("sub", &["config", "core.fsmonitor", "tools/x"]);
     sample.write("own.gitconfig", "[alias]\nt = !tools/x\n");
     sample.git(&["config", "include.path", "../own.gitconfig"]);
