@@ -56,7 +56,8 @@ impl All<'_> {
 
     /// Counts what a hook names, if it is a file.
     pub(super) fn hook(&mut self, hook: &[u8], tree: &[u8]) {
-        if self.project.kind(hook) == Some(Kind::File) && self.is_new_text(hook, tree) {
+        // Each repository has samples, which would take the room of what is read.
+        if !hook.ends_with(SAMPLE) && self.project.kind(hook) == Some(Kind::File) && self.is_new_text(hook, tree) {
             self.hook_of(self.project, hook, split(hook).0, tree);
         }
     }
@@ -256,6 +257,19 @@ mod tests {
         sample.write("check.sh", &"#".repeat(65 << 10));
         sample.write("notes", &"#".repeat(65 << 10));
         assert_eq!(texts(&look_at("sh check.sh && wc notes\n").unread), ["check.sh"]);
+    }
+
+    #[test]
+    fn samples_take_the_room_of_no_hook() {
+        let sample = Sample::new();
+        for n in 0..100 {
+            sample.write(&format!(".git/hooks/{n}.sample"), "exit 0\n");
+        }
+        for hook in ["commit-msg", "update"] {
+            sample.write(&format!(".git/hooks/{hook}"), &format!("./tools/{hook}\n"));
+        }
+        let found = look(&sample, &[]);
+        assert_eq!((texts(&found.said), found.is_cut), (vec!["tools/commit-msg".to_owned(), "tools/update".to_owned()], false));
     }
 
     #[test]
