@@ -46,6 +46,8 @@ pub struct Chat {
 pub struct Said {
     /// What it left that may run on the person's machine later; `None`: nobody looked.
     may_run: Option<Named<MayRun>>,
+    /// There may be others, of which nobody knows.
+    is_cut: bool,
     pub status: RunStatus,
     /// Why it could not go on, if so.
     pub error: Option<Error>,
@@ -59,7 +61,7 @@ impl Said {
 
     /// Whether that is known.
     pub fn is_may_run_known(&self) -> bool {
-        self.may_run.is_some()
+        self.may_run.is_some() && !self.is_cut
     }
 }
 
@@ -105,7 +107,9 @@ impl Chat {
     pub async fn say(&mut self, text: &str, interrupt: &Interrupt) -> Said {
         self.seat.begin_turn(text);
         let outcome = self.seat.agent.run(text, interrupt).await;
-        let may_run = end_turn(&self.seat.sandbox, interrupt, None).await.map(|ended| ended.may_run);
+        let ended = end_turn(&self.seat.sandbox, interrupt, None).await;
+        let is_cut = ended.as_ref().is_some_and(|ended| ended.is_may_run_cut);
+        let may_run = ended.map(|ended| ended.may_run);
         // Where that is never known it is no news, and documented.
         let may_run = may_run.or_else(|| (!self.seat.sandbox.has_turns()).then(Named::default));
         self.named.extend(may_run.iter().flat_map(|named| &named.first).map(|file| file.path.clone()));
@@ -113,7 +117,7 @@ impl Chat {
         self.tool_calls += outcome.tool_calls;
         self.usage += outcome.usage;
         self.last_response = outcome.response;
-        Said { may_run, status: outcome.status, error: outcome.failure.map(|failure| self.seat.error(failure)) }
+        Said { may_run, is_cut, status: outcome.status, error: outcome.failure.map(|failure| self.seat.error(failure)) }
     }
 
     /// Has a summary take the place of older messages, one that keeps above all what is about `focus`; returns whether there was anything to
@@ -208,7 +212,10 @@ mod tests {
     #[test]
     fn what_is_only_counted_of_what_may_run_is_said_after_a_message_too() {
         let of = |n: usize| MayRun { path: format!("{n}.mk").as_str().into(), why: "a build runs what it says".to_owned() };
-        let said = |n: usize| Said { may_run: Some((0..n).map(of).collect()), status: RunStatus::Completed, error: None }.may_run();
+        let said = |n: usize| {
+            let may_run = Some((0..n).map(of).collect());
+            Said { may_run, is_cut: false, status: RunStatus::Completed, error: None }.may_run()
+        };
         assert_eq!(said(230).len(), 201);
         assert_eq!(said(230)[200], "and 30 more: `podbay undo diff` shows all that changed");
         assert_eq!(said(1), ["0.mk: a build runs what it says"]);

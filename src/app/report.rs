@@ -41,7 +41,7 @@ pub struct Report {
     pub applied: bool,
     /// New and changed files that may run on the person's machine later, each with the reason.
     pub may_run: Vec<String>,
-    /// Whether that is known; where it is not, nobody looked, and `may_run` is empty.
+    /// Whether that is known; where it is not, nobody looked, and `may_run` is empty, or hooks or settings of git name more than is looked at.
     pub may_run_known: bool,
     /// What the session did with git and what became of it; `null` where nothing is known of it.
     pub git: Option<GitReport>,
@@ -175,6 +175,7 @@ impl Report {
         let paths = pending.changes.first.iter().map(|path| &path.change);
         self.take_paths(paths, pending.changes.n, REVIEW_DIFF);
         self.take_may_run(&pending.may_run, REVIEW_DIFF);
+        self.may_run_known &= !pending.is_may_run_cut;
         self.pending = Some(pending);
     }
 
@@ -206,6 +207,7 @@ impl Report {
             may_run.n -= (ended.may_run.first.len() - may_run.first.len()) as u64;
         }
         self.take_may_run(&may_run, UNDO_DIFF);
+        self.may_run_known &= !ended.is_may_run_cut;
         // Of so many nobody knows which of the rest went.
         if let Some(more) = self.may_run.last_mut().filter(|_| may_run.n > may_run.first.len() as u64)
             && git.is_some_and(git::Ended::has_moved_more)

@@ -58,6 +58,11 @@ impl AutoRun {
         Self::of(&git::Folder::of(project.list(b"").map_err(failed)?), known)
     }
 
+    /// Whether git may be led to more than is known.
+    pub(super) fn is_cut(&self) -> bool {
+        self.leads.is_cut
+    }
+
     /// Returns why what a change leaves there may run, if it may.
     pub(super) fn why(&self, change: &Change) -> Option<String> {
         match &change.after {

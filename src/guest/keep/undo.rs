@@ -90,21 +90,27 @@ fn words_of_review(review: &str) -> String {
 
 /// Ends the turn that was begun. Of what may run only that is named which its name tells.
 pub fn end(project: &Project, state: &Folder) -> Result<TurnEnded, Error> {
-    end_with(project, state, by_name)
+    end_with(project, state, by_name, false)
 }
 
 fn by_name(change: &PathChange) -> Option<String> {
     may_run_by(&change.path).map(ToOwned::to_owned)
 }
 
-fn end_with(project: &Project, state: &Folder, why: impl Fn(&PathChange) -> Option<String>) -> Result<TurnEnded, Error> {
+/// `is_may_run_cut`: whether more may run than `why` knows.
+fn end_with(
+    project: &Project,
+    state: &Folder,
+    why: impl Fn(&PathChange) -> Option<String>,
+    is_may_run_cut: bool,
+) -> Result<TurnEnded, Error> {
     let mut work = Work::open(project, state)?;
     let Some(turn) = work.log.open().map(|turn| turn.turn) else { return Err(Error::NoTurn) };
     let snapshot = work.look()?;
     let mut changes = work.close(&snapshot, false)?;
     nearest_first(&mut changes);
     let may_run = may_run_in(&changes, why);
-    Ok(TurnEnded { turn, changes: changes.into_iter().collect(), may_run, passed_over: snapshot.passed_over })
+    Ok(TurnEnded { turn, changes: changes.into_iter().collect(), may_run, is_may_run_cut, passed_over: snapshot.passed_over })
 }
 
 /// What a build leaves lies deep, and what a person looks for does not.
@@ -123,13 +129,16 @@ fn may_run_in(changes: &[PathChange], why: impl Fn(&PathChange) -> Option<String
     foremost.named()
 }
 
-/// Returns why what a turn changed may run, by the names that are known and by what leads programs there now.
-fn why_in(project: &Project, place: &BytesPath, patterns: &[String]) -> Result<impl Fn(&PathChange) -> Option<String>, Error> {
-    let auto_run = AutoRun::in_project(project, Known { patterns, place: place.as_bytes(), ..Known::default() })?;
-    Ok(move |change: &PathChange| match change.entry {
+/// Returns what knows why what a turn changed may run, by the names that are known and by what leads programs there now.
+fn auto_run_in(project: &Project, place: &BytesPath, patterns: &[String]) -> Result<AutoRun, Error> {
+    AutoRun::in_project(project, Known { patterns, place: place.as_bytes(), ..Known::default() })
+}
+
+fn why_by(auto_run: &AutoRun) -> impl Fn(&PathChange) -> Option<String> {
+    |change: &PathChange| match change.entry {
         EntryType::Link => auto_run.of_path(&change.path),
         _ => auto_run.of_file(&change.path),
-    })
+    }
 }
 
 /// Lists the turns that changed something.
@@ -184,11 +193,14 @@ pub fn turn(project: &Project, state: &Folder, order: &TurnOrder) -> Result<Turn
             let (mut began, cut_off) = Work::open(project, state)?.begin(session, *n_turn, words)?;
             // Most turns were ended, and to look through the project takes a moment.
             if !cut_off.is_empty() {
-                began.may_run = may_run_in(&cut_off, why_in(project, place, auto_run)?);
+                began.may_run = may_run_in(&cut_off, why_by(&auto_run_in(project, place, auto_run)?));
             }
             Ok(TurnAnswer::Began(began))
         }
-        TurnOrder::End { place, auto_run } => end_with(project, state, why_in(project, place, auto_run)?).map(TurnAnswer::Ended),
+        TurnOrder::End { place, auto_run } => {
+            let auto_run = auto_run_in(project, place, auto_run)?;
+            end_with(project, state, why_by(&auto_run), auto_run.is_cut()).map(TurnAnswer::Ended)
+        }
     }
 }
 

@@ -348,6 +348,7 @@ mod tests {
                     turn: 1,
                     changes: changes.clone(),
                     may_run,
+                    is_may_run_cut: false,
                     passed_over: Named::default(),
                 })),
             },

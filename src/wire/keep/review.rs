@@ -141,6 +141,9 @@ pub struct Pending {
     pub n_uncounted: u64,
     /// Which of all of them may run on the person's machine later.
     pub may_run: Named<MayRun>,
+    /// Whether there may be others: hooks or settings of git name more than is looked at.
+    #[serde(default)]
+    pub is_may_run_cut: bool,
     /// What the session did with git.
     pub git: WaitingGit,
 }

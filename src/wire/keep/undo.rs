@@ -140,6 +140,9 @@ pub struct TurnEnded {
     pub changes: Named<PathChange>,
     /// Which of all of them may run on the person's machine later.
     pub may_run: Named<MayRun>,
+    /// Whether there may be others: hooks or settings of git name more than is looked at.
+    #[serde(default)]
+    pub is_may_run_cut: bool,
     pub passed_over: Named<PassedOver>,
 }
 

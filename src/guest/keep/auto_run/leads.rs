@@ -38,6 +38,8 @@ pub(super) struct Leads {
     paths: BTreeMap<String, String>,
     /// Folders that python looks for modules in.
     modules: BTreeSet<String>,
+    /// Hooks or settings name more than was looked at.
+    pub(super) is_cut: bool,
 }
 
 impl Leads {
@@ -50,6 +52,7 @@ impl Leads {
         for path in found.said.iter().chain(known) {
             walk.follow(path.as_bytes(), BY_SETTINGS);
         }
+        walk.leads.is_cut = found.is_cut;
         walk.leads.modules = found.modules.iter().map(|folder| folded_path(folder.as_bytes())).collect();
         walk.leads
     }

@@ -12,7 +12,7 @@ use crate::wire::keep::What;
 
 /// Sums changes up, with the lines that their unified diff adds and removes.
 pub(super) fn pending(changes: &[Change], difference: &Difference, auto_run: &AutoRun) -> Pending {
-    let mut pending = Pending::default();
+    let mut pending = Pending { is_may_run_cut: auto_run.is_cut(), ..Pending::default() };
     let mut foremost = Foremost::default();
     for change in changes {
         if let Some(why) = auto_run.why(change) {

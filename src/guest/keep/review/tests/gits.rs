@@ -134,6 +134,36 @@ fn what_the_persons_hooks_run_comes_only_when_asked_for() {
 }
 
 #[test]
+fn what_the_persons_hooks_and_settings_would_run_once_it_is_there_comes_only_when_asked_for() {
+    let hook = |scene: &Scene| {
+        let hook = "cd tools\n[ -x ./local ] && ./local\nL=\"$(git rev-parse --git-dir)/../tools/new\"; [ -f \"$L\" ] && . \"$L\"\n";
+        scene.write(".git/hooks/pre-commit", hook);
+        scene.write("tools/kept.txt", "x");
+    };
+    let work = |held: &Held| {
+        for path in ["tools/local", "tools/new", "my tools/show z", "my tools/lint", "tools/plain.txt"] {
+            held.write(path, "x\n");
+        }
+    };
+    let settings = [("diff.z.textconv", "\"my tools/show z\""), ("alias.lint", "!cd \"my tools\" && ./lint")];
+    let (held, named) = settled(&settings, hook, work);
+    assert_eq!(named, ["my tools/lint", "my tools/show z", "tools/local", "tools/new"]);
+    assert!(named.iter().all(|path| !held.scene.path(path).exists()) && held.scene.path("tools/plain.txt").exists());
+}
+
+#[test]
+fn that_hooks_name_more_than_is_looked_at_is_said_with_what_may_run() {
+    for (n_names, is_cut) in [(100, false), (500, true)] {
+        let held = Held::begin();
+        held.scene.write(".git/HEAD", "ref: refs/heads/main\n");
+        let names: String = (0..n_names).map(|n| format!("./a{n}\n")).collect();
+        held.scene.write(".git/hooks/pre-commit", &names);
+        held.write("made.txt", "made\n");
+        assert_eq!(held.end().is_may_run_cut, is_cut);
+    }
+}
+
+#[test]
 fn hooks_that_settings_name_come_only_when_asked_for_however_they_come_about() {
     let by = |held: &Held, hook: &str| held.write(hook, "#!/bin/sh\n");
     let none = |_: &Scene| {};
