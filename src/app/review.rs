@@ -165,7 +165,10 @@ pub fn how_auto_run_comes(id: &str) -> String {
 /// Whether all is in that is brought in unasked.
 pub fn is_in(done: &ReviewApplied) -> bool {
     let applied = &done.applied;
-    let is_usual = |reason: &LeftReason| matches!(reason, LeftReason::MayRun { .. } | LeftReason::Renamed { .. } | LeftReason::HoldsLeft);
+    let is_usual = |reason: &LeftReason| {
+        // What is in a folder is as unusual as what was to take its place, which is among them.
+        matches!(reason, LeftReason::MayRun { .. } | LeftReason::Renamed { .. } | LeftReason::HoldsLeft | LeftReason::InLeft { .. })
+    };
     let n_unusual = applied.refused.first.iter().filter(|left| !is_usual(&left.reason)).count();
     applied.stopped.is_none() && applied.conflicts.is_empty() && n_unusual == 0
 }

@@ -126,23 +126,22 @@ pub(super) fn plan_of(
     }
     let mut merges = Merges { store, made: Vec::new() };
     let mut changes = Vec::new();
+    let mut kept = BTreeMap::new();
     let mut all_unheld = BTreeMap::new();
     for change in wanted {
         if change.after.is_some() && is_leftover(split(change.path.as_bytes()).1) {
             match request.origin {
                 // It was cleared up since, and belongs to nobody.
                 Origin::Before => {}
-                Origin::Elsewhere => found.leave(Left { path: change.path, reason: LeftReason::OwnName }),
+                Origin::Elsewhere => leave(&mut found, &mut kept, &change, LeftReason::OwnName),
             }
             continue;
         }
-        let path = change.path.clone();
         let kind = if ambiguous.contains(&change.path) { Name::Ambiguous } else { Name::Plain };
-        let leave = |reason| Left { path: path.clone(), reason };
-        let look = match Look::at(project, path.as_bytes(), kind) {
+        let look = match Look::at(project, change.path.as_bytes(), kind) {
             Ok(look) => look,
             Err(errno) => {
-                found.leave(leave(LeftReason::Failed { problem: errno.desc().to_owned() }));
+                leave(&mut found, &mut kept, &change, LeftReason::Failed { problem: errno.desc().to_owned() });
                 continue;
             }
         };
@@ -156,7 +155,7 @@ pub(super) fn plan_of(
         if is_done(&change, here.as_ref()) || unheld.after.is_some_and(|facts| facts.are_of(&look.found)) {
             found.applied.n_already += 1;
         } else if let Some(reason) = reason {
-            found.leave(leave(reason));
+            leave(&mut found, &mut kept, &change, reason);
         } else if are_alike(here.as_ref(), change.before.as_ref()) || is_folder_still || unheld.before.is_some() {
             if !unheld.is_empty() {
                 all_unheld.insert(change.path.clone(), unheld);
@@ -168,11 +167,11 @@ pub(super) fn plan_of(
             found.applied.merged.add(change.path.clone());
             changes.push(Change { path: change.path, before: here, after: Some(merged) });
         } else {
-            found.leave(leave(LeftReason::ChangedSince));
+            leave(&mut found, &mut kept, &change, LeftReason::ChangedSince);
         }
     }
     merges.finish()?;
-    leave_full_folders(project, &mut changes, &mut found);
+    leave_folders(project, &mut changes, kept, &mut found);
     opened.extend(to_open(project, &changes));
     let Outcome { applied: found, left } = found;
     let purpose = request.purpose.clone();
@@ -314,27 +313,41 @@ fn ambiguous(changes: &[Change]) -> BTreeSet<BytesPath> {
     paths_of.into_values().filter(|paths| paths.len() > 1).flatten().cloned().collect()
 }
 
-/// A folder that is to become a file, and holds what is not ours to remove, is left with all that is in it.
-fn leave_full_folders(project: &Project, changes: &mut Vec<Change>, found: &mut Outcome) {
+/// Leaves a change as it is, and notes it where a folder was to make room for something else.
+fn leave(found: &mut Outcome, kept: &mut BTreeMap<BytesPath, LeftReason>, change: &Change, reason: LeftReason) {
+    if is_turned(change) {
+        kept.insert(change.path.clone(), reason.clone());
+    }
+    found.leave(Left { path: change.path.clone(), reason });
+}
+
+/// Whether a folder is to make room for what is none.
+pub(super) fn is_turned(change: &Change) -> bool {
+    change.before.as_ref().is_some_and(Node::is_folder) && change.after.as_ref().is_some_and(|node| !node.is_folder())
+}
+
+/// A folder that is to become a file, and holds what is not ours to remove, is left with all that is in it. So are those that are left for another
+/// reason: they would be emptied for what does not come. `kept` has these.
+fn leave_folders(project: &Project, changes: &mut Vec<Change>, mut kept: BTreeMap<BytesPath, LeftReason>, found: &mut Outcome) {
     let gone: BTreeSet<&[u8]> = changes.iter().filter(|change| change.after.is_none()).map(|change| change.path.as_bytes()).collect();
-    let turned = |change: &&Change| {
-        change.before.as_ref().is_some_and(Node::is_folder) && change.after.as_ref().is_some_and(|node| !node.is_folder())
-    };
-    let full: Vec<Vec<u8>> = changes
-        .iter()
-        .filter(turned)
-        .map(|change| change.path.as_bytes())
-        .filter(|path| !holds_only(project, path, &gone))
-        .map(<[u8]>::to_vec)
-        .collect();
-    if full.is_empty() {
+    let turned = changes.iter().filter(|change| is_turned(change));
+    let full = turned.filter(|change| !holds_only(project, change.path.as_bytes(), &gone));
+    kept.extend(full.map(|change| (change.path.clone(), LeftReason::NotEmpty)));
+    if kept.is_empty() {
         return;
     }
-    let is_left =
-        |path: &[u8]| full.iter().any(|full| path.strip_prefix(full.as_slice()).is_some_and(|rest| rest.is_empty() || rest[0] == b'/'));
-    for change in changes.extract_if(.., |change| is_left(change.path.as_bytes())) {
-        found.leave(Left { path: change.path, reason: LeftReason::NotEmpty });
+    for change in changes.extract_if(.., |change| folder_of(&kept, &change.path).is_some()) {
+        let Some((folder, reason)) = folder_of(&kept, &change.path) else { continue };
+        // What may pass is tried again, together with what is in it.
+        let reason = if reason.may_pass() { reason.clone() } else { LeftReason::InLeft { folder: folder.clone() } };
+        found.leave(Left { path: change.path, reason });
     }
+}
+
+/// Returns which of some folders a path is, or is in.
+pub(super) fn folder_of<'k, T>(folders: &'k BTreeMap<BytesPath, T>, path: &BytesPath) -> Option<(&'k BytesPath, &'k T)> {
+    let above = std::iter::successors(Some(path.as_bytes()), |path| Some(split(path).0).filter(|path| !path.is_empty()));
+    above.map(BytesPath::from_bytes).find_map(|path| folders.get_key_value(&path))
 }
 
 /// Whether everything in a folder is among what is to be removed.

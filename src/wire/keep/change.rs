@@ -110,6 +110,8 @@ pub enum LeftReason {
     OwnName,
     #[error("is a folder in which all is left, so it is too")]
     HoldsLeft,
+    #[error("is in {folder}, which is left as it is, so it is too")]
+    InLeft { folder: BytesPath },
     #[error(
         "was not kept when the turn ended ({why}), so what stands there is neither overwritten nor removed: move it away, then `podbay undo retry`"
     )]
@@ -133,6 +135,7 @@ impl LeftReason {
             | Self::FromCopy { .. }
             | Self::OwnName
             | Self::HoldsLeft
+            | Self::InLeft { .. }
             | Self::MayRun { .. }
             | Self::Renamed { .. } => false,
         }

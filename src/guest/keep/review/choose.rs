@@ -1,5 +1,6 @@
 //! Which of the changes are brought in.
 
+use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::collections::HashMap;
 use std::collections::VecDeque;
@@ -68,6 +69,7 @@ pub(super) fn leave_auto_run(project: &Project, changes: &mut Vec<Change>, auto_
     let mut out: BTreeSet<BytesPath> = BTreeSet::new();
     let mut needed: BTreeSet<Vec<u8>> = BTreeSet::new();
     let mut emptied: BTreeSet<Vec<u8>> = BTreeSet::new();
+    let mut kept: BTreeMap<BytesPath, LeftReason> = BTreeMap::new();
     let forbidden = Forbidden::of(project, changes, Origin::Elsewhere);
     for change in changes.iter() {
         let is_folder = change.after.as_ref().is_some_and(Node::is_folder);
@@ -89,6 +91,22 @@ pub(super) fn leave_auto_run(project: &Project, changes: &mut Vec<Change>, auto_
             left.n_already += 1;
         } else {
             left.refused.add(Left { path: change.path.clone(), reason: LeftReason::MayRun { why } });
+            if plan::is_turned(change) {
+                kept.insert(change.path.clone(), LeftReason::InLeft { folder: change.path.clone() });
+            }
+        }
+    }
+    // A folder is not emptied for what does not take its place.
+    for change in changes.iter().filter(|_| !kept.is_empty()) {
+        if let Some((_, reason)) = plan::folder_of(&kept, &change.path)
+            && out.insert(change.path.clone())
+        {
+            let here = Look::at(project, change.path.as_bytes(), Name::Plain);
+            if here.is_ok_and(|look| plan::is_done(change, look.found.node().as_ref())) {
+                left.n_already += 1;
+            } else {
+                left.refused.add(Left { path: change.path.clone(), reason: reason.clone() });
+            }
         }
     }
     // A folder stands before what is in it: from behind, each is asked when all in it was.

@@ -208,6 +208,44 @@ fn what_is_dangerous_is_never_brought_in() {
 }
 
 #[test]
+fn a_folder_is_not_emptied_for_what_does_not_take_its_place() {
+    let scene = Scene::new();
+    for path in ["cfg/one", "cfg/deep/two", "pipe/three", ".husky/four", "turned/five", "kept.txt"] {
+        scene.write(path, "x\n");
+    }
+    let copy = scene.folder().join("copy");
+    duplicate(&scene.root(), &copy);
+    let held = Held { scene, copy };
+    begin(&held.scene.project(), None, &held.scene.state(), "r1", "turn them").expect("begun");
+    for folder in ["cfg", "pipe", ".husky", "turned"] {
+        fs::remove_dir_all(held.copy.join(folder)).expect("removed");
+    }
+    symlink("/etc/ssl", held.copy.join("cfg")).expect("linked");
+    nix::unistd::mkfifo(&held.copy.join("pipe"), nix::sys::stat::Mode::S_IRWXU).expect("made");
+    symlink("kept.txt", held.copy.join(".husky")).expect("linked");
+    held.write("turned", "x\n");
+    let before = held.scene.all();
+    held.end();
+    let done = held.apply(&[], false, false);
+    let is_of = |path: &Path, folder: &str| path.starts_with(folder);
+    let others = |all: BTreeMap<PathBuf, String>| -> BTreeMap<PathBuf, String> {
+        all.into_iter().filter(|(path, _)| !is_of(path, "turned")).collect()
+    };
+    assert_eq!(others(held.scene.all()), others(before));
+    assert!(held.scene.path("turned").is_file());
+    let refused = left(&done.applied.refused);
+    for (path, folder) in
+        [("cfg/one", "cfg"), ("cfg/deep", "cfg"), ("cfg/deep/two", "cfg"), ("pipe/three", "pipe"), (".husky/four", ".husky")]
+    {
+        assert!(refused.contains(&format!("{path} is in {folder}, which is left as it is, so it is too")), "{path}: {refused:?}");
+    }
+    assert_eq!((done.applied.changed.first, done.n_left), (vec!["turned".into(), "turned/five".into()], 8));
+    // What may run takes its place when it is asked for.
+    held.apply(&[], false, true);
+    assert!(held.scene.path(".husky").is_symlink() && held.scene.path("cfg/deep/two").exists() && held.scene.path("pipe/three").exists());
+}
+
+#[test]
 fn what_may_run_later_is_brought_in_only_when_asked() {
     let held = Held::begin();
     for path in [".vscode/tasks.json", "deep/er/.github/workflows/ci.yml", "Makefile", "deep/plain.txt", "tools/a.run"] {
