@@ -3,6 +3,8 @@
 //! A box starts with what the last one covered, and its guest looks through the project before anything can run there. Where it finds something
 //! else, the box is made anew. Only in one that was there before, that of `podbay up`, a guest's word would not do; there the keeper looks.
 
+use std::collections::BTreeSet;
+use std::fs;
 use std::path::Path;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -81,6 +83,8 @@ struct State {
     news: Vec<String>,
     /// What is hidden in the project that commands work on a copy of.
     renamed: Renamed,
+    /// What a box of the session hid and its commands took away in their copy: nothing in the project is seen there again.
+    taken_away: BTreeSet<String>,
 }
 
 /// What a box is made with.
@@ -123,6 +127,14 @@ impl Looked {
 }
 
 impl State {
+    /// Notes what the box before hid that is not in the copy any more though it is in the project: what the person takes away there may come
+    /// back, and shows through then.
+    fn note_taken_away(&mut self, project: &Path, covers: &Covers) {
+        let Some(before) = &self.covers else { return };
+        let is_taken_away = |path: &&String| !covers.hides(path) && fs::symlink_metadata(project.join(path)).is_ok();
+        self.taken_away.extend(before.hidden().iter().filter(is_taken_away).cloned());
+    }
+
     fn keeper_copy(&self) -> Option<(u64, u64)> {
         self.keeper.as_ref()?.copy
     }
@@ -223,7 +235,7 @@ impl Covering {
         let Ok(found) = found else { return keeper.close() };
         state.keeper = Some(keeper);
         let (seen, _) = Covers::of(&found);
-        let new = seen.newly_hidden(covers);
+        let new: Vec<String> = seen.newly_hidden(covers).into_iter().filter(|path| !state.taken_away.contains(path)).collect();
         if !new.is_empty() {
             let why = if state.is_whole { "came after the sandbox was made" } else { "was not found before the sandbox was made" };
             let news = format!("commands of this session could read {}, which {why}; from the next one it is hidden", new.join(", "));
@@ -350,6 +362,7 @@ impl Covering {
                         }
                         if spec.review.as_ref().is_some_and(Held::is_laid_over) {
                             state.renamed.watch(spec.project.path(), covers.hidden());
+                            state.note_taken_away(spec.project.path(), &covers);
                         }
                         state.warnings = warnings;
                         state.is_whole |= is_whole;
@@ -509,4 +522,28 @@ pub async fn look_through(
 
 fn unsettled(uncovered: Option<Error>) -> Error {
     uncovered.unwrap_or_else(|| Error::Uncovered { path: "what is to be hidden or read-only".to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::keep::Secret;
+
+    #[test]
+    fn what_the_session_took_away_is_told_from_what_the_person_did() {
+        let place = tempfile::tempdir().expect("a folder");
+        for name in ["moved.env", "kept.env"] {
+            fs::write(place.path().join(name), "A=1").expect("written");
+        }
+        let covers = |paths: &[&str]| {
+            let secrets = paths.iter().map(|&path| Secret { path: BytesPath::from(path), is_folder: false }).collect();
+            Covers::of(&Found { secrets, ..Found::default() }).0
+        };
+        let mut state = State::default();
+        state.note_taken_away(place.path(), &covers(&[]));
+        state.covers = Some(covers(&["moved.env", "kept.env", "gone.env"]));
+        state.note_taken_away(place.path(), &covers(&["kept.env", "new/moved.env"]));
+        // The person may make `gone.env` again, and commands would see it.
+        assert_eq!(state.taken_away, BTreeSet::from(["moved.env".to_owned()]));
+    }
 }

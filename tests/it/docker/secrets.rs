@@ -338,6 +338,25 @@ fn the_keeper_can_change_nothing_and_is_gone_with_its_controller() {
 }
 
 #[test]
+fn a_secret_that_a_session_moves_in_its_copy_is_hidden_there_and_not_said_to_have_been_read() {
+    let Some(env) = TestBox::new() else { return };
+    env.write("cfg/credentials.json", SECRET);
+    env.write("plain.txt", "plain\n");
+    let model = ScriptedModel::new()
+        .calls("bash", json!({"command": "mv cfg cfg2; sleep 20"}))
+        .calls("bash", json!({"command": "cat cfg2/credentials.json cfg/credentials.json; ls cfg2; echo more >> plain.txt"}))
+        .says("Done.")
+        .start_blocking();
+    let done = run(&mut env.task(&model, &["work", "--changes", "review"]))
+        .expect(0)
+        .says(&["`cfg/credentials.json` of the project was replaced"]);
+    assert!(!done.text().contains("commands of this session could read"), "{}", done.text());
+    let last = model.requests().last().expect("a request").to_string();
+    assert!(last.contains("credentials.json") && !last.contains("s3cr3t"), "{last}");
+    env.assert_no_container();
+}
+
+#[test]
 fn a_secret_that_the_person_renames_or_makes_while_changes_are_held_back_is_told_of_at_the_end() {
     let Some(env) = TestBox::new() else { return };
     env.write(".env", SECRET);
