@@ -230,7 +230,7 @@ async fn carry_out(bench: &Bench, wish: ReviewWish, front: &Front, cancel: &Canc
         git = Some(ended);
     }
     let is_over = match &answer {
-        ReviewAnswer::Discarded | ReviewAnswer::InAlready => true,
+        ReviewAnswer::Discarded | ReviewAnswer::InAlready { .. } => true,
         ReviewAnswer::Applied(done) => done.n_left == 0 && done.git.is_empty(),
         _ => false,
     };

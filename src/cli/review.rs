@@ -143,7 +143,7 @@ fn told(reviewed: &Reviewed, paint: Paint, is_terminal: bool) -> (String, bool) 
             (words, true)
         }
         ReviewAnswer::Applied(done) => brought_in(name, done, reviewed.git.as_ref()),
-        ReviewAnswer::InAlready => (format!("all of review {name} is in already; what was left of it is removed\n"), true),
+        ReviewAnswer::InAlready { is_taken_back, has_redo } => (in_already(name, *is_taken_back, *has_redo), !is_taken_back),
         ReviewAnswer::Discarded => (format!("review {name} is discarded\n"), true),
         ReviewAnswer::Copied(_) | ReviewAnswer::Began(_) | ReviewAnswer::Ended(_) | ReviewAnswer::GitTaken => (String::new(), true),
     }
@@ -158,6 +158,16 @@ fn not_shown(name: &str, difference: &ReviewDifference) -> String {
         return String::new();
     }
     format!("({}: `podbay review diff {name} PATH` shows one alone, and all of it)\n", parts.join(", "))
+}
+
+/// What became of it since nobody can tell where no turn of it is kept.
+fn in_already(name: &str, is_taken_back: bool, has_redo: bool) -> String {
+    let since = match (is_taken_back, has_redo) {
+        (false, _) => "already",
+        (true, true) => "before, and taken back since: `podbay undo redo` brings it back",
+        (true, false) => "before, and taken back since",
+    };
+    format!("all of review {name} was brought in {since}; what was left of it is removed\n")
 }
 
 fn list(reviews: &app::Named<app::Review>) -> String {
@@ -336,6 +346,18 @@ mod tests {
             check(hidden, seen, seen);
         }
         check("-a\n+a\r\n", "-a\n+a\\x0d\n", "-a\n+a\r\n");
+    }
+
+    #[test]
+    fn a_review_that_was_taken_back_is_not_said_to_be_in() {
+        let words = |is_taken_back, has_redo| {
+            let (name, answer) = ("id".to_owned(), ReviewAnswer::InAlready { is_taken_back, has_redo });
+            told(&Reviewed { name, answer, git: None }, Paint::NONE, false)
+        };
+        let line = |since: &str| format!("all of review id was brought in {since}; what was left of it is removed\n");
+        assert_eq!(words(false, false), (line("already"), true));
+        assert_eq!(words(true, true), (line("before, and taken back since: `podbay undo redo` brings it back"), false));
+        assert_eq!(words(true, false), (line("before, and taken back since"), false));
     }
 
     #[test]

@@ -95,7 +95,7 @@ impl Places {
             let noted = match order {
                 ReviewOrder::Apply { .. } if !is_there && accepted::is_noted(&state, name).map_err(|error| with_cause(&error))? => {
                     git::forget(&starts, &git_of_review(name)).map_err(|fault| fault.to_string())?;
-                    return Ok(ReviewAnswer::InAlready);
+                    return undo::in_already(&state, name).map_err(|error| with_cause(&error));
                 }
                 ReviewOrder::Apply { .. } | ReviewOrder::GitTaken { .. } if is_there => accepted::note(&state, name),
                 ReviewOrder::Discard { .. } => accepted::forget(&state, name),
@@ -251,6 +251,7 @@ mod tests {
 
     use super::*;
     use crate::wire::BytesPath;
+    use crate::wire::keep::UndoOrder;
 
     fn framed(messages: &[ToKeeper]) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -331,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_is_told_from_what_nobody_knows() {
+    fn what_is_in_is_told_from_what_was_taken_back_and_what_nobody_knows() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let at = |name: &str| folder.path().join(name);
         let (workspace, state, copy) = (at("workspace"), at("state"), at("copy"));
@@ -352,10 +353,14 @@ mod tests {
         assert!(matches!(places.review(&apply()), Ok(ReviewAnswer::Applied(_))));
         assert_eq!(fs::read(places.workspace.join("made.txt")).expect("read"), b"1");
         // As after a command that was killed before the volumes were gone.
-        assert_eq!(places.review(&apply()), Ok(ReviewAnswer::InAlready));
-        assert_eq!(places.review(&apply()), Ok(ReviewAnswer::InAlready));
+        assert_eq!(places.review(&apply()), Ok(ReviewAnswer::InAlready { is_taken_back: false, has_redo: false }));
+        assert_eq!(places.review(&apply()), Ok(ReviewAnswer::InAlready { is_taken_back: false, has_redo: false }));
+        // Taken back it is in no longer.
+        let (project, kept) = places.open().expect("opens");
+        undo::order(&project, &kept, &UndoOrder::Back { n: 1, merge: false, is_beside: false }).expect("taken back");
+        assert_eq!(places.review(&apply()), Ok(ReviewAnswer::InAlready { is_taken_back: true, has_redo: true }));
         // What was dropped is not in, and neither is what nobody remembers.
-        fs::remove_file(places.workspace.join("made.txt")).expect("removed");
+        assert!(!places.workspace.join("made.txt").exists());
         make();
         assert_eq!(places.review(&ReviewOrder::Discard { name: name() }), Ok(ReviewAnswer::Discarded));
         let told = places.review(&apply()).expect_err("it is gone");

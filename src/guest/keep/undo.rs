@@ -42,6 +42,7 @@ use crate::wire::keep::EntryType;
 use crate::wire::keep::MayRun;
 use crate::wire::keep::Named;
 use crate::wire::keep::PathChange;
+use crate::wire::keep::ReviewAnswer;
 use crate::wire::keep::TurnAnswer;
 use crate::wire::keep::TurnBegan;
 use crate::wire::keep::TurnDifference;
@@ -82,6 +83,14 @@ pub fn begin(project: &Project, state: &Folder, session: &str, n_turn: u64, word
 /// Begins the turn in which a review is brought in.
 pub(super) fn begin_review(project: &Project, state: &Folder, review: &str) -> Result<(), Error> {
     begin(project, state, review, 0, &words_of_review(review)).map(drop)
+}
+
+/// Answers to an apply of a review that was brought in before, and of which nothing else is known any more.
+pub(super) fn in_already(state: &Folder, review: &str) -> Result<ReviewAnswer, Error> {
+    let log = TurnLog::load(state)?;
+    let is_taken_back = log.turns.iter().any(|turn| turn.is_back && turn.applies(review));
+    let has_redo = log.forward().any(|turn| turn.applies(review));
+    Ok(ReviewAnswer::InAlready { is_taken_back, has_redo })
 }
 
 fn words_of_review(review: &str) -> String {

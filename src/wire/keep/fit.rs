@@ -111,7 +111,7 @@ impl ReviewAnswer {
                 done.resumed.iter_mut().for_each(|resumed| resumed.fit(allowance));
             }
             Self::Began(began) => began.passed_over.fit(allowance),
-            Self::Copied(_) | Self::InAlready | Self::GitTaken | Self::Discarded => {}
+            Self::Copied(_) | Self::InAlready { .. } | Self::GitTaken | Self::Discarded => {}
         }
     }
 }

@@ -92,7 +92,11 @@ pub enum ReviewAnswer {
     Difference(ReviewDifference),
     Applied(Box<ReviewApplied>),
     /// To an apply: all of it is in since an earlier one, which was cut off before its volumes were removed.
-    InAlready,
+    InAlready {
+        /// It was taken back since, and whether it can be brought back.
+        is_taken_back: bool,
+        has_redo: bool,
+    },
     GitTaken,
     Discarded,
 }

@@ -279,7 +279,7 @@ fn taking_over_that_is_killed_at_any_moment_is_finished_by_the_next() {
         let listed = review(&env, &["list"]).expect(0).text();
         if listed.contains("nothing is kept of it") {
             let said = review(&env, &["apply", &name]).expect(0).text();
-            assert!(said.contains("is in already"), "{said}");
+            assert!(said.contains("was brought in already"), "{said}");
         } else if listed.contains(&name) {
             review(&env, &["apply", &name]).expect(0);
         }
