@@ -51,6 +51,8 @@ const VALUED: [&str; 36] = [
 const ORDINARY_SIZE: u64 = 64 << 10;
 /// How many words of one that starts another one are looked at for it.
 const STARTED_MAX: usize = 16;
+/// Longest pattern of a name that is looked at, in bytes.
+const PATTERN_MAX: usize = 1024;
 /// Most places that are looked at for a test.
 const PLACES_MAX: usize = 16;
 /// How deep brackets and negations are followed.
@@ -280,6 +282,10 @@ fn narrows(test: &str, value: &str) -> bool {
 
 /// Returns whether a pattern for names stands for one.
 fn fits(pattern: &str, name: &str) -> bool {
+    // Nobody names a file so.
+    if pattern.len() > PATTERN_MAX {
+        return true;
+    }
     if !pattern.contains(['[', '\\']) {
         return glob::matches(&pattern.to_lowercase(), name, true);
     }

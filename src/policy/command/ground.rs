@@ -78,8 +78,9 @@ impl Stand {
     /// Adds places where it may stand besides, but for those that are none of the project's: what a path there would name is seldom anything.
     fn add(&mut self, others: impl IntoIterator<Item = Other>) {
         for other in others {
-            let is_new =
-                || self.others.iter().all(|known| known.place != other.place || known.from > other.from || known.until < other.until);
+            // Where no change of folders fails it stands there in any case.
+            let is_same = |known: &&Other| known.place == other.place && known.is_failed == other.is_failed;
+            let is_new = || self.others.iter().filter(is_same).all(|known| known.from > other.from || known.until < other.until);
             let is_top = other.place.is_home || other.place.parts.is_empty();
             let is_ours = other.place.is_in_project() || (is_top && !other.is_failed);
             let counts = is_ours && other.place.parts.len() <= PARTS_MAX;

@@ -36,7 +36,8 @@ fn clears_each(program: &LineProgram<'_>) -> bool {
         let steps = || program.text.split(';').map(str::trim);
         // With something behind the substitution it may be done to some of the lines.
         let clears = |step: &str| taken_out(step).is_some_and(|flags| flags.chars().all(|flag| "gimsx".contains(flag)));
-        CLEARING.contains(&without_blanks(&program.text).trim_end_matches(';')) || steps().any(clears)
+        let is_short = program.text.len() <= SCRIPT_MAX;
+        CLEARING.contains(&without_blanks(&program.text).trim_end_matches(';')) || is_short && steps().any(clears)
     } else {
         !WRITING.iter().any(|writing| program.text.contains(writing))
     }
@@ -103,6 +104,6 @@ fn step_deletes(step: &str) -> bool {
 /// Returns whether a pattern is found in any line.
 fn finds(pattern: &str) -> bool {
     let plain = pattern.replace("\\(", "(").replace("\\)", ")").replace("\\|", "|");
-    let regex = regex::RegexBuilder::new(&plain).size_limit(1 << 16).build();
+    let regex = regex::RegexBuilder::new(&plain).size_limit(1 << 13).build();
     regex.is_ok_and(|regex| LINES.iter().all(|line| regex.is_match(line)))
 }

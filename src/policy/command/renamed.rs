@@ -10,6 +10,7 @@ use super::place::Whole;
 use super::words;
 use crate::code::shell::Command;
 use crate::code::shell::Script;
+use crate::code::shell::Value;
 use crate::code::shell::Word;
 use crate::code::shell::WordKind;
 
@@ -143,8 +144,10 @@ fn is_gone_through(word: &Word, script: &Script, ground: &Ground) -> bool {
     let name = word.text.trim_start_matches("./").strip_prefix('$').map(|name| name.trim_matches(['{', '}']));
     let is_all = |text: &str| place::whole(text, ground) == Some(Whole::Content);
     name.is_some_and(|name| {
-        let mut values = script.values.iter().take(super::VALUES_MAX);
-        values.any(|value| value.variable == name && value.word.kind == WordKind::Pattern && is_all(&value.word.text))
+        // Of several loops with one variable nobody knows which one it is.
+        let is_of_it = |value: &&Value| value.variable == name && value.word.kind == WordKind::Pattern;
+        let mut values = script.values.iter().take(super::VALUES_MAX).filter(is_of_it).peekable();
+        values.peek().is_some() && values.all(|value| is_all(&value.word.text))
     })
 }
 

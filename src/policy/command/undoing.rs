@@ -70,18 +70,27 @@ fn undoes(before: &Command, command: &Command, ground: &Ground) -> bool {
     }
 }
 
+/// Returns whether an option of `unzip` has it list, test or show what is in the archive.
+fn looks_only(option: &str) -> bool {
+    option.strip_prefix('-').is_some_and(|flags| !flags.starts_with('-') && flags.contains(['l', 't', 'p', 'Z', 'v', 'z']))
+}
+
 /// Returns whether an archive is unpacked over the project.
 fn unpacks_here(command: &Command, ground: &Ground) -> bool {
     let arguments = command.arguments();
-    let unpacks = match command.name() {
+    let (unpacks, to) = match command.name() {
         Some("tar" | "bsdtar" | "gtar") => {
-            arguments.first().is_some_and(|word| word.text.contains('x')) || words::has(arguments, "x", &["--extract"])
+            let is_first = arguments.first().is_some_and(|word| !word.text.starts_with("--") && word.text.contains('x'));
+            (is_first || words::has(arguments, "x", &["--extract"]), 'C')
         }
-        Some("unzip") => true,
-        _ => false,
+        Some("unzip") => (!arguments.iter().any(|word| looks_only(&word.text)), 'd'),
+        _ => return false,
     };
-    let folder = arguments.windows(2).find(|pair| matches!(pair[0].text.as_str(), "-C" | "-d" | "--directory")).map(|pair| &pair[1]);
-    unpacks && place::whole(folder.map_or(".", |to| &to.text), ground).is_some()
+    // `-xC FOLDER`, `-qd FOLDER`, and the long one in either spelling.
+    let takes_folder = |text: &str| text == "--directory" || text.starts_with('-') && !text.starts_with("--") && text.ends_with(to);
+    let behind = arguments.windows(2).find(|pair| takes_folder(&pair[0].text)).map(|pair| pair[1].text.as_str());
+    let folder = behind.or_else(|| arguments.iter().find_map(|word| word.text.strip_prefix("--directory=")));
+    unpacks && place::whole(folder.unwrap_or("."), ground).is_some()
 }
 
 /// Returns whether a command brings back what git wrote into a file before: `git archive -o FILE HEAD; tar xf FILE`, `git show HEAD:a > b; mv b a`.

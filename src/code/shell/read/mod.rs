@@ -24,7 +24,7 @@ use super::runs;
 use super::said;
 use super::unwrap;
 use super::unwrap::Inner;
-use super::unwrap::make;
+use super::unwrap::starters;
 use super::values;
 use super::values::Values;
 use super::walk;
@@ -357,7 +357,7 @@ impl Reader {
 
 /// Returns what the rules of `make` that a command is given have a shell run.
 fn rules_of(command: &Command) -> Vec<String> {
-    command.runs.iter().filter(|_| runs::is_make(command)).flat_map(|rules| make::recipes(rules, command.arguments())).collect()
+    command.runs.iter().filter(|_| runs::is_make(command)).flat_map(|rules| starters::recipes(rules)).collect()
 }
 
 /// Words that begin or end a construct: as a program's name they mean that grammar and shell disagree.

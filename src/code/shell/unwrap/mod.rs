@@ -4,10 +4,9 @@ mod environment;
 mod find;
 mod git;
 mod literal;
-pub(super) mod make;
 mod options;
 mod shell;
-mod starters;
+pub(super) mod starters;
 mod table;
 
 use self::options::Scan;

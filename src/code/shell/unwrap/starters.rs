@@ -7,7 +7,6 @@ use super::super::Word;
 use super::super::WordKind;
 use super::Inner;
 use super::Unwrapped;
-use super::make;
 use super::shell::read_by;
 
 /// Programs that are there to start another one, or that their own scripts make start one.
@@ -131,7 +130,7 @@ pub(super) fn started(name: &str, command: &Command, unwrapped: &mut Unwrapped) 
         "tar" | "bsdtar" | "gtar" => tar(arguments, unwrapped),
         "fd" | "fdfind" => fd(arguments, unwrapped),
         "ssh" | "scp" | "sftp" => ssh(arguments, unwrapped),
-        "make" | "gmake" => make::given(command, unwrapped),
+        "make" | "gmake" => make(command, unwrapped),
         "cmake" => cmake(arguments, unwrapped),
         "sqlite3" | "psql" | "mysql" => database(command, unwrapped),
         "cp" | "ln" | "mv" | "install" if arguments.iter().any(is_program) => {
@@ -276,6 +275,53 @@ fn ssh(arguments: &[Word], unwrapped: &mut Unwrapped) {
         }
     }
 }
+
+/// `make` that is given its rules with the command, and not by a file.
+fn make(command: &Command, unwrapped: &mut Unwrapped) {
+    let arguments = command.arguments();
+    for (at, word) in arguments.iter().enumerate() {
+        let whole = word.text.as_str();
+        let option = whole.split('=').next().unwrap_or(whole);
+        let before = at.checked_sub(1).and_then(|at| arguments.get(at)).map_or("", |word| word.text.as_str());
+        // Long options may be shortened, and letters may stand together.
+        let is_long = |option: &str| option.len() > 3 && ["--file", "--makefile"].iter().any(|known| known.starts_with(option));
+        let letters = |text: &str| text.strip_prefix('-').is_some_and(|rest| !rest.starts_with('-') && rest.contains('f'));
+        let names_file = is_long(before) || (letters(before) && before.ends_with('f')) || letters(whole) || is_long(option);
+        let attached = whole.split_once('=').filter(|_| is_long(option)).map(|(_, file)| file);
+        let file = attached.or_else(|| whole.split_once('f').filter(|_| letters(whole)).map(|(_, file)| file)).unwrap_or(whole);
+        let file = file.trim_start_matches("./");
+        let is_given = file.contains("<(")
+            || matches!(file, "-" | "/dev/stdin" | "/dev/tty")
+            || file.starts_with("/dev/fd/")
+            || file.starts_with("/proc/");
+        let evaluates = whole.starts_with("-E") || (option.len() > 3 && "--eval".starts_with(option));
+        let computes = whole.contains("$(") || whole.contains("${") || whole.starts_with("SHELL") || whole.starts_with(".SHELLFLAGS");
+        if (names_file && is_given) || evaluates || (computes && word.kind == WordKind::Known) {
+            unwrapped.doubt(whole, "rules that it is given here are not read");
+        }
+        if names_file
+            && is_given
+            && let Some(rules) = &command.given
+        {
+            unwrapped.inner.extend(recipes(rules).into_iter().map(Inner::Text));
+        }
+    }
+}
+
+/// Returns the commands of rules for `make`, as the shell gets them.
+pub(in crate::code::shell) fn recipes(rules: &str) -> Vec<String> {
+    let recipe = |line: &str| {
+        let behind_colon = || line.split_once(':').and_then(|(_, behind)| behind.split_once(';')).map(|(_, recipe)| recipe.to_owned());
+        let recipe = line.strip_prefix('\t').map(ToOwned::to_owned).or_else(behind_colon)?;
+        Some(recipe.trim_start_matches(['@', '-', '+', ' ']).replace("$$", "$"))
+    };
+    // What `printf` would make of it is not made here.
+    let rules = rules.replace("\\t", "\t").replace("\\n", "\n");
+    rules.lines().take(RECIPES_MAX).filter_map(recipe).collect()
+}
+
+/// Most lines of rules that are looked through.
+const RECIPES_MAX: usize = 64;
 
 /// `cmake -E`, which starts programs and removes files by itself.
 fn cmake(arguments: &[Word], unwrapped: &mut Unwrapped) {

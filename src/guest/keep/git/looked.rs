@@ -79,6 +79,24 @@ fn what_a_live_session_committed_of_what_git_obeys_stays_with_it() {
     assert!(left.contains(&format!("refs/heads/main: {why}")) && !subjects.contains("a hook"), "{left:?} {subjects}");
     let (left, _) = hooked(&stage);
     assert_eq!(left, [format!("index: {why}, so what was staged in the session is not taken over")]);
+    // In the place of a folder above it, too.
+    let (left, _) = hooked(&|case| {
+        case.in_session(&["rm", "-q", "-r", "--cached", ".githooks"]);
+        fs::remove_dir_all(case.sample.path(".githooks")).expect("removed");
+        symlink("evil", case.sample.path(".githooks")).expect("linked");
+        case.in_session(&["add", ".githooks"]);
+        case.in_session(&["commit", "-q", "-m", "a link"]);
+        fs::remove_file(case.sample.path(".githooks")).expect("removed");
+    });
+    assert!(left.iter().any(|one| one.starts_with("refs/heads/main: it changes .githooks,")), "{left:?}");
+    // What the person has there, or had committed, is theirs.
+    let (left, subjects) = hooked(&|case| {
+        case.sample.write(".githooks/pre-commit", "exit 1\n");
+        case.in_session(&["commit", "-q", "-a", "-m", "all of it"]);
+    });
+    assert_eq!((left, subjects.lines().next()), (vec![], Some("all of it")));
+    let (left, subjects) = hooked(&|case| case.in_session(&["commit", "-q", "--amend", "-m", "in other words"]));
+    assert_eq!((left, subjects.lines().next()), (vec![], Some("in other words")));
     // What only looks alike comes.
     let (left, subjects) = hooked(&|case| {
         case.commit(".githooks2/post-checkout");

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 use std::time::Instant;
 
@@ -64,6 +65,16 @@ const PARTS: usize = 16;
 /// What is said of a link whose target cannot be read.
 const UNREAD: &str = "a link, and where it leads cannot be read";
 
+/// Longest file that git obeys which is compared with what was committed of it, in bytes, and with how many of the names at the start.
+const MAX_OBEYED: u64 = 1 << 20;
+const MAX_STARTS: usize = 50;
+
+/// The folder that husky has git look for hooks in: what is there runs those beside it.
+const HUSKYS: &[u8] = b"_";
+
+/// Which paths git obeys, and what a file of the person's holds.
+type Obeyed<'o> = (&'o dyn Fn(&BytesPath) -> bool, &'o dyn Fn(&BytesPath) -> Option<Vec<u8>>);
+
 /// What was found.
 #[derive(Debug, Default)]
 pub(super) struct Touched {
@@ -97,8 +108,10 @@ pub(super) fn touched(
         let changed = start.index(import.state, import.id, at).and_then(|index| {
             let one = One::open(import, place, (at, index), until, started)?;
             let obeyed = if all_may_come { &[][..] } else { &start.prepared.obeyed.paths };
-            let is_obeyed = |path: &BytesPath| obeyed.iter().any(|kept| is_within(&join(&tree, path.as_bytes()), kept.as_bytes()));
-            one.changed(|folder| parts_in(project, &join(&tree, folder)), is_obeyed)
+            let full = |path: &BytesPath| join(&tree, path.as_bytes());
+            let is_obeyed = |path: &BytesPath| obeyed.iter().any(|kept| is_obeyed_by(&full(path), kept.as_bytes()));
+            let own = |path: &BytesPath| project.read(&full(path), MAX_OBEYED).ok().flatten();
+            one.changed(|folder| parts_in(project, &join(&tree, folder)), (&is_obeyed, &own))
         });
         let Changed { paths, links, made, unseen } = match changed {
             Ok(changed) => changed,
@@ -144,14 +157,20 @@ impl Touched {
     }
 }
 
+/// What a commit or the index has at a path, and at the start.
+type Blob = (BytesPath, String);
+
 /// Says why something that was committed or staged stays in the session.
 fn obeyed_by_git(path: &BytesPath) -> String {
     format!("it changes {path}, which git on your machine obeys and nothing in the sandbox may change")
 }
 
-/// Returns whether a path is this one or below it.
-fn is_within(path: &[u8], folder: &[u8]) -> bool {
-    path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+/// Returns whether git obeys a file of this path because it obeys `kept`: it is that one or lies below it, or takes the place of a folder above. Of
+/// husky's folder of hooks the ones that it runs lie beside it.
+fn is_obeyed_by(path: &[u8], kept: &[u8]) -> bool {
+    let is_within = |path: &[u8], folder: &[u8]| path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"));
+    let (above, name) = split(kept);
+    is_within(path, kept) || is_within(kept, path) || name == HUSKYS && !above.is_empty() && is_within(path, above)
 }
 
 fn parts_in(project: &Folder, folder: &[u8]) -> BTreeSet<Part> {
@@ -187,9 +206,11 @@ struct Refused {
 }
 
 impl One<'_> {
-    /// Returns every path that the session's own commits change, or its index does. `here` says what is in the person's working tree, `is_obeyed`
-    /// which paths nothing that comes may change.
-    fn changed(&self, here: impl Fn(&[u8]) -> BTreeSet<Part>, is_obeyed: impl Fn(&BytesPath) -> bool) -> Result<Changed, Fault> {
+    /// Returns every path that the session's own commits change, or its index does. `here` says what is in the person's working tree, `obeyed`
+    /// which paths nothing that comes may change, but to what is theirs.
+    fn changed(&self, here: impl Fn(&[u8]) -> BTreeSet<Part>, obeyed: Obeyed<'_>) -> Result<Changed, Fault> {
+        let (is_obeyed, _) = obeyed;
+        let mut staged: Vec<Blob> = Vec::new();
         let left = Left::read(&self.session, &self.private, self.started, self.start_index.as_deref())?;
         let mut changed = Changed::default();
         let mut links: BTreeSet<Link> = BTreeSet::new();
@@ -199,13 +220,14 @@ impl One<'_> {
             let is_new = |entry: &&Entry| !start.get(entry.name.as_slice()).is_some_and(|before| before.is_same(entry));
             for entry in index.entries.iter().filter(is_new) {
                 let path = BytesPath::from_bytes(entry.name.as_slice());
+                let object: String = entry.object.iter().map(|byte| format!("{byte:02x}")).collect();
+                if is_obeyed(&path) {
+                    staged.push((path.clone(), object.clone()));
+                }
                 if entry.mode() & libc::S_IFMT == libc::S_IFLNK {
-                    links.insert((path.clone(), entry.object.iter().map(|byte| format!("{byte:02x}")).collect()));
+                    links.insert((path.clone(), object));
                 }
                 changed.paths.insert(path);
-            }
-            if let Some(path) = changed.paths.iter().find(|path| is_obeyed(path)) {
-                changed.unseen.push(UnseenName { what: "index".into(), object: String::new(), why: obeyed_by_git(path), is_late: false });
             }
         }
         // What is checked out comes before all else.
@@ -245,8 +267,11 @@ impl One<'_> {
                 let (what, object) = &tips[tip];
                 UnseenName { what: what.clone(), object: (*object).to_owned(), why, is_late }
             };
-            if changed.paths.iter().any(&is_obeyed) {
-                changed.unseen.extend(self.obeyed(&git, &tips, is_obeyed));
+            if let Some(path) = self.not_theirs(&git, &staged, obeyed) {
+                changed.unseen.push(UnseenName { what: "index".into(), object: String::new(), why: obeyed_by_git(&path), is_late: false });
+            }
+            if changed.paths.iter().any(is_obeyed) {
+                changed.unseen.extend(self.obeyed(&git, &tips, obeyed));
             }
             changed.unseen.extend(refused.into_iter().map(unseen));
         } else {
@@ -259,16 +284,57 @@ impl One<'_> {
     }
 
     /// Returns those of the tips that change a path which git obeys.
-    fn obeyed(&self, git: &Git, tips: &[(BytesPath, &str)], is_obeyed: impl Fn(&BytesPath) -> bool) -> Vec<UnseenName> {
+    fn obeyed(&self, git: &Git, tips: &[(BytesPath, &str)], obeyed: Obeyed<'_>) -> Vec<UnseenName> {
         let one = |(what, object): &(BytesPath, &str)| {
             let why = match self.held(&git.bounded(ALONE), &[object]) {
-                Ok(Some(held)) => obeyed_by_git(held.paths.iter().find(|path| is_obeyed(path))?),
+                Ok(Some(held)) => {
+                    let paths = held.paths.into_iter().filter(|path| (obeyed.0)(path));
+                    let blobs: Vec<Blob> = paths.map(|path| (path.clone(), self.blob(git, object, &path).unwrap_or_default())).collect();
+                    obeyed_by_git(&self.not_theirs(git, &blobs, obeyed)?)
+                }
                 Ok(None) => self.too_much(),
                 Err(fault) => fault.to_string(),
             };
             Some(UnseenName { what: what.clone(), object: (*object).to_owned(), why, is_late: git.is_late() })
         };
         tips.iter().filter_map(one).collect()
+    }
+
+    /// Returns the first of these that the person does not have there, in their files or in what was committed or staged at the start: what is theirs
+    /// may be committed.
+    fn not_theirs(&self, git: &Git, blobs: &[Blob], (_, own): Obeyed<'_>) -> Option<BytesPath> {
+        let start = self.start_index.as_deref().and_then(|bytes| Index::parse(bytes).ok()).unwrap_or_default();
+        let is_staged = |(path, object): &Blob| {
+            let hex = |entry: &Entry| entry.object.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+            start.entries.iter().any(|entry| entry.name.as_slice() == path.as_bytes() && hex(entry) == *object)
+        };
+        let is_own = |(path, object): &Blob| {
+            let content = own(path);
+            let id = content.and_then(|content| self.said(git, &["hash-object", "--stdin"], &content).ok().flatten());
+            id.is_some_and(|id| String::from_utf8_lossy(&id).trim() == object)
+        };
+        let is_committed = |(path, object): &Blob| {
+            self.started.refs.values().take(MAX_STARTS).any(|tip| self.blob(git, tip, path).as_ref() == Some(object))
+        };
+        blobs.iter().find(|blob| !(is_staged(blob) || is_own(blob) || is_committed(blob))).map(|(path, _)| path.clone())
+    }
+
+    /// Returns the name of what a commit has at a path.
+    fn blob(&self, git: &Git, commit: &str, path: &BytesPath) -> Option<String> {
+        let said = self.said(
+            git,
+            &[
+                OsStr::new("ls-tree"),
+                OsStr::new("-z"),
+                OsStr::new("--full-tree"),
+                OsStr::new(commit),
+                OsStr::new("--"),
+                OsStr::from_bytes(path.as_bytes()),
+            ],
+            b"",
+        );
+        let line = String::from_utf8_lossy(&said.ok().flatten()?).into_owned();
+        line.split_whitespace().nth(2).map(str::to_owned)
     }
 
     /// Looks through so many things, all at once if that can be; one that is a burden, or broken, must not keep the others from being looked at.

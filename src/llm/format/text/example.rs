@@ -63,12 +63,11 @@ const DISOWNING: [&str; 16] = [
     "previous call",
 ];
 /// Words of a sentence that shows or reports something to whoever reads it, and does nothing.
-const SHOWING: [&str; 34] = [
+const SHOWING: [&str; 33] = [
     "as requested",
-    "created with",
-    "here it is",
-    "here you are",
-    "here you go",
+    "here it is:",
+    "here you are:",
+    "here you go:",
     "i created",
     "this form",
     "following form",

@@ -15,8 +15,8 @@ use crate::guest::root::split;
 const MAX_VALUE: usize = 20_000;
 const MAX_PATHS: usize = 300;
 /// How many names without their ends a command or a script may have, and how often it may go to another folder.
-const MAX_COMPLETED: usize = 60;
-const MAX_MOVES: usize = 12;
+const MAX_COMPLETED: usize = 200;
+const MAX_MOVES: usize = 60;
 /// Longest name that is looked at.
 const MAX_NAME: usize = 4096;
 /// How many short options stand together before the value of the last.
@@ -106,7 +106,10 @@ const RUNNERS: [&[u8]; 12] = [b"source", b"sh", b"bash", b"dash", b"ash", b"zsh"
 const MOVING: [&[u8]; 5] = [b"cd", b"chdir", b"pushd", b"-C", b"--chdir"];
 
 /// How many folders commands go to, or name, are looked into for what else they name.
-const MAX_FOLDERS: usize = 20;
+const MAX_FOLDERS: usize = 80;
+
+/// In how many places a command may be that went from one folder to another.
+const MAX_PLACES: usize = 20;
 
 /// Where programs of the machine are: a path in there is not one to the project in disguise.
 const SYSTEM: [&[u8]; 9] = [b"/bin/", b"/dev/", b"/etc/", b"/lib/", b"/nix/", b"/proc/", b"/sbin/", b"/snap/", b"/usr/"];
@@ -170,21 +173,35 @@ impl All<'_> {
         found.into_iter().map(|(path, _)| path).filter(is_file).collect()
     }
 
-    /// Adds the folders that commands go to from the first ones, each from these and from where the one before led, whether they are there yet or
-    /// not; returns whether there was room for all.
+    /// Adds the folders that commands go to: from where they start, whether they are there yet or not, and from where the move before led, unless
+    /// that is there and holds no such folder. Returns whether there was room for all.
     fn go_on_in(&self, folders: &mut Vec<Vec<u8>>, moves: &[Vec<Vec<u8>>]) -> bool {
         let starts = folders.clone();
-        let mut here: Vec<Vec<u8>> = Vec::new();
+        let places = |from: &[Vec<u8>], spelled: &[Vec<u8>]| -> Vec<(bool, Vec<u8>)> {
+            let to = |from: &Vec<u8>| {
+                let is_there = self.project.kind(from) == Some(Kind::Folder);
+                spelled.iter().filter_map(move |said| Some((is_there, self.place_of(from, said)?))).collect::<Vec<_>>()
+            };
+            from.iter().flat_map(to).collect()
+        };
         let mut has_room = true;
         for spelled in moves {
-            let from = starts.iter().chain(&here);
-            here = from.flat_map(|from| spelled.iter().filter_map(|said| self.place_of(from, said))).collect();
+            for (_, place) in places(&starts, spelled) {
+                has_room &= add_folder(folders, place);
+            }
+        }
+        let mut here: Vec<Vec<u8>> = Vec::new();
+        for spelled in moves {
+            let further = places(&here, spelled).into_iter().filter(|(_, place)| !is_in_git(place));
+            let further =
+                further.filter(|(is_there, place)| !is_there || self.project.kind(place) == Some(Kind::Folder)).map(|(_, place)| place);
+            here = further.chain(places(&starts, spelled).into_iter().map(|(_, place)| place)).collect();
             here.sort_unstable();
             here.dedup();
+            here.truncate(MAX_PLACES);
             for place in &here {
                 has_room &= add_folder(folders, place.clone());
             }
-            here.truncate(MAX_FOLDERS);
         }
         has_room
     }
@@ -323,6 +340,7 @@ pub(super) fn words(value: &[u8], most: usize) -> Words {
         words.add(Said::Word(whole.to_vec()), most);
     }
     let mut completed = BTreeSet::new();
+    let has_program = pieces(&value).any(|(_, piece)| completes(split(piece).1));
     let mut is_first = true;
     for line in value.split(|byte| *byte == b'\n') {
         let mut in_line: Vec<Said> = blanks(line).iter().flat_map(|name| of_name(name)).collect();
@@ -345,9 +363,9 @@ pub(super) fn words(value: &[u8], most: usize) -> Words {
             runs = RUNNERS.contains(&name) || completes(name) || runs && piece.starts_with(b"-") && !piece.contains(&b'c');
             (last, is_first) = (piece, false);
         }
-        if pieces(line).any(|(_, piece)| completes(split(piece).1)) {
-            completed.extend(in_line.iter().cloned());
-        }
+        // A path may stand anywhere before the program; a word that is one stands beside it.
+        let is_beside = pieces(line).any(|(_, piece)| completes(split(piece).1));
+        completed.extend(in_line.iter().filter(|one| is_beside || has_program && matches!(one, Said::Path(_))).cloned());
         for one in in_line {
             words.add(one, most);
         }
@@ -374,8 +392,9 @@ pub(super) fn words(value: &[u8], most: usize) -> Words {
 /// Returns whether this is the name of a program that takes files without the ends of their names, or of a variable that has it.
 fn completes(name: &[u8]) -> bool {
     let is_of_name = |byte: &u8| byte.is_ascii_alphabetic() || *byte == b'-';
-    let name: Vec<u8> = name.iter().take_while(|byte| is_of_name(byte)).map(u8::to_ascii_lowercase).collect();
-    COMPLETING.contains(&name.as_slice())
+    let end = name.iter().position(|byte| !is_of_name(byte)).unwrap_or(name.len());
+    // `node.name` is a field of something.
+    COMPLETING.contains(&name[..end].to_ascii_lowercase().as_slice()) && name.get(end) != Some(&b'.')
 }
 
 /// Has lines that go on in the next one be one.

@@ -14,7 +14,7 @@ use crate::wire::Fault;
 
 /// Longest hook or script that is read, how many of them, and how many names one may have.
 const MAX_TEXT: u64 = 64 << 10;
-const MAX_TEXTS: usize = 64;
+const MAX_TEXTS: usize = 256;
 const MAX_NAMES: usize = 400;
 
 /// What git puts in a folder of hooks and does not run.
@@ -214,6 +214,25 @@ mod tests {
             check(lines, "tools/later");
         }
         check("cd a && cd b && ./later", "a/b/later");
+        let many: String = (0..12).map(|n| format!("(cd packages/p{n} && sh check)\n")).collect();
+        for n in 0..12 {
+            fs::create_dir_all(sample.path(&format!("packages/p{n}"))).expect("made");
+        }
+        for n in 0..12 {
+            check(&many, &format!("packages/p{n}/check"));
+        }
+        for lines in [
+            "for f in web/late web/fmt; do\n node \"$f\"\ndone",
+            "CHECK=web/late\nnode \"$CHECK\" \"$@\"",
+            "RUNTIME=node\n$RUNTIME web/late",
+            "run() {\n node \"$@\"\n}\nrun web/late",
+            "const path = require('node:path');\nrequire(path.join(process.cwd(), 'web/late'));",
+        ] {
+            check(lines, "web/late.js");
+        }
+        let fields: String =
+            (0..300).map(|n| format!("if isinstance(node.value{n}, ast.Name): out.append(node.value{n}.id)\n")).take(40).collect();
+        check(&format!("{fields}./later"), "later");
         check("cd \"my tools\" && ./later", "my tools/later");
         check("cd my\\ tools && ./later", "my tools/later");
         check("bash -c \"cd \\\"my tools\\\" && ./later\"", "my tools/later");
@@ -243,7 +262,7 @@ mod tests {
         let many = |line: fn(usize) -> String| -> String { (0..500).map(line).collect() };
         for text in [
             many(|n| format!("echo a{n}\n")),
-            many(|n| format!("node {n}\n")).split_inclusive('\n').take(100).collect(),
+            many(|n| format!("node {n}\n")).split_inclusive('\n').take(300).collect(),
             many(|n| format!("cd d{n}\n")).split_inclusive('\n').take(100).collect(),
             "#".repeat(65 << 10),
         ] {
