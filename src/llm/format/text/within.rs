@@ -45,7 +45,8 @@ impl Within {
         while let Some(at) = memchr::memchr(b'\n', rest.as_bytes()) {
             self.go_on(&rest[..at]);
             self.end_line();
-            (self.head.clear(), self.tail.clear());
+            self.head.clear();
+            self.tail.clear();
             self.is_long = false;
             rest = &rest[at + 1..];
         }
@@ -151,6 +152,7 @@ fn here_document(line: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Call;
     use super::super::corpus::tools;
     use super::super::parse;
     use super::Within;
@@ -240,7 +242,7 @@ mod tests {
         for value in [inner, "# Page\n\n</tool_call>", &format!("# Page\n{inner}")] {
             let text = format!("<tool_call>\n<function=bash>\n<parameter=command>\n{value}\n</parameter>\n</function>\n</tool_call>");
             let parsed = parse(&text, &tools(), None);
-            let commands: Vec<String> = parsed.calls.iter().map(|call| call.compact()).collect();
+            let commands: Vec<String> = parsed.calls.iter().map(Call::compact).collect();
             assert_eq!((commands, parsed.incomplete), (vec![serde_json::json!({"command": value}).to_string()], None), "{text}");
         }
     }
