@@ -136,7 +136,8 @@ fn of_fields(fields: &Map<String, Value>, form: Form, tools: &Tools, depth: usiz
 fn are_all(fields: &Map<String, Value>, tool: &str, tools: &Tools) -> bool {
     let required = tools.required(tool).unwrap_or_default();
     // Where nothing must be there, the name alone says it, if nobody writes it by chance.
-    let is_said = !required.is_empty() || tool.contains('_');
+    let is_known = || fields.is_empty() || tools.parameters(tool).next().is_some();
+    let is_said = !required.is_empty() || tool.contains('_') && is_known();
     is_said && required.iter().all(|name| fields.contains_key(*name)) && fields.keys().all(|key| tools.may_have(tool, key))
 }
 

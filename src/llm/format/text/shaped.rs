@@ -40,7 +40,9 @@ fn is_head(block: &str, word: &str, behind: &str) -> bool {
         let is_first = before.trim_start_matches('{').trim() == "\"";
         return is_first && behind.trim_start_matches(['"', ':', ' ', '\n']).starts_with('{') && behind.trim_end().ends_with("}}");
     }
-    !before.contains('>') && words(before).count() <= 4
+    // What a page tells of one begins so, too.
+    let is_of_page = ["function", "name", "call"].contains(&before.trim_end_matches([':', ' ']).to_ascii_lowercase().as_str());
+    !is_of_page && !before.contains('>') && words(before).count() <= 4
 }
 
 /// Returns whether nothing stands behind a tool's name but what ends its block, or says that there are no arguments.
@@ -52,14 +54,15 @@ fn is_bare(behind: &str, name: &str) -> bool {
 /// object.
 fn acted<'t>(head: &str, tools: &'t Tools) -> Option<&'t str> {
     let (action, is_input_next) = if head.trim_start().starts_with('{') {
-        (head.split_once("\"action\"")?.1, head.trim_end().ends_with('}') && head.contains("\"action_input\""))
+        let is_one = head.trim_end().ends_with('}') && !head.contains('[');
+        (head.split_once("\"action\"")?.1, is_one && head.contains("\"action_input\""))
     } else {
         let at = if head.starts_with("Action:") { 0 } else { head.find("\nAction:")? + 1 };
         let mut lines = head[at..].lines().map(str::trim).filter(|line| !line.is_empty());
         let action = lines.next()?.strip_prefix("Action:")?;
         let is_input_next = lines.next().is_some_and(|line| line.starts_with("Action Input:"));
         // In a fence, behind a page of words or before others it is shown.
-        let is_last = lines.next().is_none_or(|line| line.starts_with("Observation"));
+        let is_last = lines.next().is_none_or(|line| line.trim_end_matches(':') == "Observation") && lines.next().is_none();
         (action, is_input_next && is_last && at <= NEAR && !head[..at].contains("```") && !head.contains("Final Answer:"))
     };
     let name = words(action).next()?;
@@ -185,12 +188,17 @@ mod tests {
             "<ul>\n<li>git_log: limit=3</li>\n</ul>",
             "It describes the format:\n\n```\nThought: I list\nAction: bash\nAction Input: ls\n```\n\nThe agent parses these lines.",
             "Action: bash\nAction Input: ls\nObservation: a.txt\nThought: I know.\nFinal Answer: there is one file.",
+            "{\"steps\": [{\"action\": \"bash\", \"action_input\": \"ls\"}]}",
+            "Thought: I look.\nAction: bash\nAction Input: ls\nObservation: total 0\nThought: empty\nAction: bash\nAction Input: ls\nObservation: ok\n",
             "Action: bash\nAction Input: ls\nis what it writes.\nIt is an old form.",
         ] {
             assert_eq!(parse(text, &tools(), None).incomplete, None, "{text}");
             assert_eq!(parse(text, &lenient(), None).incomplete, None, "{text}");
         }
         let config = "Here is the config:\n\n{\n  \"allow\": [\"read_file\", \"bash\"],\n  \"path\": \"/workspace\"\n}";
-        assert_eq!(parse(config, &lenient(), None).incomplete, None);
+        let page = "Function: read_file\nFile: src/tools/read_file.rs\nCause: `path: None` is passed on\nFix: check it first";
+        for text in [config, page] {
+            assert_eq!(parse(text, &lenient(), None).incomplete, None, "{text}");
+        }
     }
 }

@@ -23,8 +23,8 @@ pub(super) struct Within {
     tail: String,
     is_long: bool,
     open: Option<End>,
-    /// It is in a fence, and what is open was opened there.
-    in_fence: bool,
+    /// The mark of the fence that it is in, and whether what is open was opened there.
+    fence: Option<(char, usize)>,
     within_fence: bool,
 }
 
@@ -79,14 +79,16 @@ impl Within {
     }
 
     fn end_line(&mut self) {
-        let is_mark = !self.is_long && self.head.trim_start().starts_with("```");
-        // The end of a fence ends what was opened in it.
-        if is_mark && (self.open.is_none() || self.within_fence) {
-            (self.in_fence, self.open) = (!self.in_fence, None);
-        } else {
-            let open = self.after();
-            self.within_fence = open.is_some() && (self.within_fence || self.open.is_none() && self.in_fence);
-            self.open = open;
+        let mark = fence_mark(self.head.trim()).filter(|_| !self.is_long && (self.open.is_none() || self.within_fence));
+        match (self.fence, mark) {
+            (None, Some(mark)) => self.fence = Some((mark.sign, mark.n)),
+            // The end of a fence ends what was opened in it.
+            (Some((sign, n)), Some(mark)) if mark.sign == sign && mark.n >= n && mark.is_bare => (self.fence, self.open) = (None, None),
+            _ => {
+                let open = self.after();
+                self.within_fence = open.is_some() && (self.within_fence || self.open.is_none() && self.fence.is_some());
+                self.open = open;
+            }
         }
     }
 
@@ -104,13 +106,16 @@ impl Within {
 
     /// Returns what ends what this line opens.
     fn opened(&self) -> Option<End> {
+        if self.head.starts_with(['\t']) || self.head.starts_with("    ") {
+            return None;
+        }
         let line = self.head.trim();
         for (begin, end) in [("*** Begin Patch", "*** End"), ("<<<<<<< SEARCH", ">>>>>>> REPLACE")] {
             if line == begin {
                 return Some(End::Begin(end));
             }
         }
-        if line.starts_with(PYTHON) {
+        if line.strip_prefix(PYTHON).is_some_and(|code| !code.is_empty()) {
             return Some(End::Tag("<|eom_id|>".to_owned()));
         }
         if let Some(name) = opened_tag(line) {
@@ -122,11 +127,29 @@ impl Within {
     }
 }
 
+/// What begins or ends a fence.
+struct Mark {
+    sign: char,
+    n: usize,
+    /// Nothing stands behind it.
+    is_bare: bool,
+}
+
+fn fence_mark(line: &str) -> Option<Mark> {
+    let sign = line.chars().next().filter(|sign| matches!(sign, '`' | '~'))?;
+    let rest = line.trim_start_matches(sign);
+    let n = line.len() - rest.len();
+    (n >= 3).then_some(Mark { sign, n, is_bare: rest.is_empty() })
+}
+
 /// Returns the name of the element that a line opens, if it is one that holds a text; behind words, or before some, it is spoken of.
 fn opened_tag(line: &str) -> Option<&str> {
     let rest = line.strip_prefix('<')?;
     let name = &rest[..rest.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))).unwrap_or(rest.len())];
-    let (attributes, behind) = rest[name.len()..].split_once('>').unwrap_or((&rest[name.len()..], ""));
+    let Some((attributes, behind)) = rest[name.len()..].split_once('>') else {
+        // Its attributes stand below.
+        return (rest == name && name.contains('_')).then_some(name);
+    };
     if !name.starts_with(|c: char| c.is_ascii_alphabetic()) || !(behind.is_empty() || behind.starts_with('<')) {
         return None;
     }
@@ -146,8 +169,8 @@ fn here_document(line: &str) -> Option<&str> {
     let rest = rest.strip_prefix('-').unwrap_or(rest).trim_start();
     let quoted = rest.trim_start_matches(['\'', '"', '\\']);
     let word = &quoted[..quoted.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(quoted.len())];
-    let is_reader = READERS.contains(&program) && before.ends_with([' ', '\t']);
-    (is_reader && word.len() > 1 && (quoted.len() < rest.len() || word.starts_with(|c: char| c.is_ascii_uppercase()))).then_some(word)
+    (READERS.contains(&program) && word.len() > 1 && (quoted.len() < rest.len() || word.starts_with(|c: char| c.is_ascii_uppercase())))
+        .then_some(word)
 }
 
 #[cfg(test)]
@@ -174,6 +197,7 @@ mod tests {
             "cat > t.md <<'EOF'\n# Tools\n",
             "cat <<EOF > t.md\n# Tools\n",
             "cat > docs/t.md << 'EOF'\n# Tools\n",
+            "cat > docs/t.md<<'EOF'\n# Tools\n",
             "$ sudo tee t.md <<- 'end'\n# Tools\n",
             &format!("mkdir -p {} && cat > t.md <<'EOF'\n# Tools\n", "x".repeat(180)),
             "<boltArtifact id=\"docs\" title=\"Docs\">\n<boltAction type=\"file\" filePath=\"t.md\">\n",
@@ -209,6 +233,10 @@ mod tests {
             "<text> elements are not escaped by the renderer. Let me look at it.\n",
             "<file_path> must be set.\n",
             "<task_progress>\n- [x] one\n</task_progress>\n",
+            "The page begins with:\n\n````markdown\n```html\n<my-app>\n```\n````\n\nI fix it.\n\n",
+            "The page begins with:\n\n~~~html\n<my-app>\n~~~\n\nI fix it.\n\n",
+            "The first line is\n\n    <my-app>\n\nand it has no end.\n\n",
+            "I will use:\n\n<MyButton\n  onClick={save}\n/>\n\nNow I write it.\n\n",
             "*** Begin Patch\n*** End of Patch\n",
             "Look at <path>:\n",
         ] {
@@ -244,6 +272,19 @@ mod tests {
             let parsed = parse(&text, &tools(), None);
             let commands: Vec<String> = parsed.calls.iter().map(Call::compact).collect();
             assert_eq!((commands, parsed.incomplete), (vec![serde_json::json!({"command": value}).to_string()], None), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_message_to_somebody_else_is_in_nothing_that_the_one_before_opened() {
+        let arguments = "{\"command\": \"touch zz\"}";
+        for text in [
+            format!(
+                "<|channel|>commentary<|message|>It begins with\n\n<my-app>\n\nand has no end.<|end|><|start|>assistant<|channel|>commentary to=functions.bash <|constrain|>json<|message|>{arguments}<|call|>"
+            ),
+            format!(">>>all\nThe first line is\n\n<my-app>\n\nand it has no end.\n>>>bash\n{arguments}"),
+        ] {
+            assert_eq!(parse(&text, &tools(), None).calls.len(), 1, "{text}");
         }
     }
 

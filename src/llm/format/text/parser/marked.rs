@@ -103,6 +103,7 @@ impl Parser {
                     }
                     Ok(false) => {
                         c.go(recipient);
+                        self.within.clear();
                         self.block(text, Opener::Recipient, c, last)
                     }
                 }
@@ -115,8 +116,12 @@ impl Parser {
                     self.is_final = *follows == Follows::Final;
                 }
                 match follows {
-                    Ok(Follows::Call) => self.certain(text, found, last),
+                    Ok(Follows::Call) => {
+                        self.within.clear();
+                        self.certain(text, found, last)
+                    }
                     Ok(Follows::Answer | Follows::Final) => {
+                        self.within.clear();
                         self.out.drop_noise();
                         self.out.text(Place::Content, "\n\n");
                         self.before.clear();

@@ -113,6 +113,7 @@ impl Parser {
     pub(super) fn for_everybody(&mut self, at: usize) -> Step {
         self.header = Header::Passed;
         self.before.clear();
+        self.within.clear();
         self.line.restart();
         self.line.addresses();
         self.go(at)
@@ -146,7 +147,7 @@ impl Parser {
             Ok(_) if self.before.quotes() => None,
             Ok(_)
                 if self.is_final
-                    || self.within.is_open()
+                    || self.within.is_open() && !text[self.at..].starts_with(">>>")
                     || self.before.disowns()
                     || self.before.shows()
                     || self.before.explains()
