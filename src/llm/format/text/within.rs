@@ -265,6 +265,19 @@ mod tests {
     }
 
     #[test]
+    fn half_a_call_in_a_fence_that_words_follow_is_shown() {
+        let half = "```xml\n<tool_call>\n<function=bash>\n<parameter=command>\nls\n</tool_call>\n```";
+        for (before, behind) in
+            [("It writes:\n\n", "\n\nBoth ends are missing there."), ("For example:\n\n", ""), ("", "\nThat is half of one.")]
+        {
+            let text = format!("{before}{half}{behind}");
+            let parsed = parse(&text, &tools(), None);
+            assert_eq!((parsed.content.as_str(), parsed.calls.len(), parsed.incomplete), (text.as_str(), 0, None), "{text}");
+        }
+        assert!(parse(&format!("I list:\n\n{half}"), &tools(), None).incomplete.is_some());
+    }
+
+    #[test]
     fn an_end_behind_which_all_ends_follow_is_of_the_value() {
         let inner = "bash\n<arg_key>command</arg_key>\n<arg_value>rm</arg_value>\n</tool_call>";
         for value in [inner, "# Page\n\n</tool_call>", &format!("# Page\n{inner}")] {

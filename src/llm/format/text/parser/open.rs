@@ -164,7 +164,8 @@ impl Parser {
             Err(Stop::More) => {
                 let rest = &text[self.at..];
                 let is_ours = found.begun.is_some() || call::begun_name(rest).is_some_and(|name| self.tools.resolve(name).is_some());
-                if is_ours && found.calls.is_empty() {
+                let is_shown = self.before.introduces_example() || is_fence_before_words(rest);
+                if is_ours && found.calls.is_empty() && !is_shown {
                     return Some(self.cut_off(text, found.begun));
                 }
                 // Its end is missing, so nobody knows what else lies within; once is enough.
@@ -174,4 +175,12 @@ impl Parser {
             Err(Stop::No) => None,
         }
     }
+}
+
+/// Returns whether a text begins with a fence that is closed, and words stand behind it: what is in there is spoken of.
+fn is_fence_before_words(text: &str) -> bool {
+    let Some(mark) = text.chars().next().filter(|mark| matches!(mark, '`' | '~')) else { return false };
+    let marks = &text[..text.len() - text.trim_start_matches(mark).len()];
+    let closed = text[marks.len()..].split_once(&format!("\n{marks}"));
+    closed.is_some_and(|(_, behind)| behind.starts_with('\n') && !behind.trim().is_empty())
 }
