@@ -36,6 +36,9 @@ const MAX_REPOSITORIES: usize = 300;
 /// How many working trees with their settings are looked at: several may have the same repository.
 const MAX_TREES: usize = 1000;
 
+/// The folder that husky has git look for hooks in: what is there runs those beside it.
+pub(super) const HUSKYS: &[u8] = b"_";
+
 /// How many ends of a path are looked for in a project.
 const MAX_PARTS: usize = 64;
 

@@ -29,6 +29,11 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
+    /// Returns the name of its object, in hexadecimal digits.
+    pub(super) fn id(&self) -> String {
+        self.object.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
     pub(crate) fn mode(&self) -> u32 {
         u32::from_be_bytes([self.stat[24], self.stat[25], self.stat[26], self.stat[27]])
     }

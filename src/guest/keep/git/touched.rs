@@ -16,6 +16,7 @@ use self::links::ABBREV;
 use self::links::Link;
 use self::links::listed;
 use super::folder::Folder;
+use super::hooks::HUSKYS;
 use super::hooks::work_tree_of;
 use super::import::Import;
 use super::import::One;
@@ -68,9 +69,6 @@ const UNREAD: &str = "a link, and where it leads cannot be read";
 /// Longest file that git obeys which is compared with what was committed of it, in bytes, and with how many of the names at the start.
 const MAX_OBEYED: u64 = 1 << 20;
 const MAX_STARTS: usize = 50;
-
-/// The folder that husky has git look for hooks in: what is there runs those beside it.
-const HUSKYS: &[u8] = b"_";
 
 /// Which paths git obeys, and what a file of the person's holds.
 type Obeyed<'o> = (&'o dyn Fn(&BytesPath) -> bool, &'o dyn Fn(&BytesPath) -> Option<Vec<u8>>);
@@ -220,7 +218,7 @@ impl One<'_> {
             let is_new = |entry: &&Entry| !start.get(entry.name.as_slice()).is_some_and(|before| before.is_same(entry));
             for entry in index.entries.iter().filter(is_new) {
                 let path = BytesPath::from_bytes(entry.name.as_slice());
-                let object: String = entry.object.iter().map(|byte| format!("{byte:02x}")).collect();
+                let object = entry.id();
                 if is_obeyed(&path) {
                     staged.push((path.clone(), object.clone()));
                 }
@@ -304,10 +302,8 @@ impl One<'_> {
     /// may be committed.
     fn not_theirs(&self, git: &Git, blobs: &[Blob], (_, own): Obeyed<'_>) -> Option<BytesPath> {
         let start = self.start_index.as_deref().and_then(|bytes| Index::parse(bytes).ok()).unwrap_or_default();
-        let is_staged = |(path, object): &Blob| {
-            let hex = |entry: &Entry| entry.object.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-            start.entries.iter().any(|entry| entry.name.as_slice() == path.as_bytes() && hex(entry) == *object)
-        };
+        let is_staged =
+            |(path, object): &Blob| start.entries.iter().any(|entry| entry.name.as_slice() == path.as_bytes() && entry.id() == *object);
         let is_own = |(path, object): &Blob| {
             let content = own(path);
             let id = content.and_then(|content| self.said(git, &["hash-object", "--stdin"], &content).ok().flatten());

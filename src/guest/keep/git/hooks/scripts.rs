@@ -2,6 +2,7 @@
 
 use super::All;
 use super::HOOKS;
+use super::HUSKYS;
 use super::programs::Words;
 use super::programs::words;
 use crate::guest::keep::git::End;
@@ -19,9 +20,6 @@ const MAX_NAMES: usize = 400;
 
 /// What git puts in a folder of hooks and does not run.
 const SAMPLE: &[u8] = b".sample";
-
-/// The folder that husky has git look for hooks in: what is there runs those beside it.
-const HUSKYS: &[u8] = b"_";
 
 const SHELLS: [&[u8]; 7] = [b"sh", b"bash", b"dash", b"ash", b"zsh", b"ksh", b"fish"];
 
