@@ -164,7 +164,8 @@ impl Parser {
             Err(Stop::More) => {
                 let rest = &text[self.at..];
                 let is_ours = found.begun.is_some() || call::begun_name(rest).is_some_and(|name| self.tools.resolve(name).is_some());
-                let is_shown = self.before.introduces_example() || is_fence_before_words(rest);
+                // A fence that is not closed may have been cut with the call in it, and goes on in the next answer.
+                let is_shown = behind_fence(rest).is_some_and(|words| !words.is_empty() || self.before.introduces_example());
                 if is_ours && found.calls.is_empty() && !is_shown {
                     return Some(self.cut_off(text, found.begun));
                 }
@@ -177,10 +178,10 @@ impl Parser {
     }
 }
 
-/// Returns whether a text begins with a fence that is closed, and words stand behind it: what is in there is spoken of.
-fn is_fence_before_words(text: &str) -> bool {
-    let Some(mark) = text.chars().next().filter(|mark| matches!(mark, '`' | '~')) else { return false };
+/// Returns the words behind the fence that a text begins with, or nothing where it begins with none that is closed.
+fn behind_fence(text: &str) -> Option<&str> {
+    let mark = text.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
     let marks = &text[..text.len() - text.trim_start_matches(mark).len()];
-    let closed = text[marks.len()..].split_once(&format!("\n{marks}"));
-    closed.is_some_and(|(_, behind)| behind.starts_with('\n') && !behind.trim().is_empty())
+    let (_, behind) = text[marks.len()..].split_once(&format!("\n{marks}"))?;
+    behind.lines().next().is_none_or(|line| line.trim().is_empty()).then(|| behind.trim())
 }
