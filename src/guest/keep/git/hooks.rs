@@ -6,6 +6,7 @@ mod programs;
 mod python;
 mod scripts;
 mod trees;
+mod words;
 
 use std::cell::Cell;
 use std::collections::BTreeSet;

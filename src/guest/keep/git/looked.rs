@@ -3,11 +3,11 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use super::ordered::Case;
-use super::ordered::bomb;
-use super::ordered::committed;
-use super::ordered::object;
-use super::ordered::with_two_below;
+use super::case::Case;
+use super::case::bomb;
+use super::case::committed;
+use super::case::object;
+use super::case::with_two_below;
 use super::sample::run_git;
 use crate::wire::keep::SettledGit;
 

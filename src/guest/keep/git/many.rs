@@ -6,13 +6,13 @@ use std::fs;
 use std::time::Duration;
 use std::time::Instant;
 
+use super::case::Case;
+use super::case::bomb;
+use super::case::committed;
 use super::folder::Folder;
 use super::import::Import;
 use super::import::One;
 use super::import::Unlooked;
-use super::ordered::Case;
-use super::ordered::bomb;
-use super::ordered::committed;
 use super::record::Start;
 use super::sample::ID;
 use super::sample::InSession;

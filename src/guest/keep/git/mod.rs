@@ -12,6 +12,8 @@ mod aside;
 mod attacked;
 #[cfg(test)]
 mod bounded;
+#[cfg(test)]
+mod case;
 mod checksum;
 mod commits;
 mod config;
@@ -20,6 +22,8 @@ mod copy;
 mod days;
 mod find;
 mod folder;
+#[cfg(test)]
+mod held;
 mod hide;
 #[cfg(test)]
 mod hooked;

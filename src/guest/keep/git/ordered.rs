@@ -1,10 +1,13 @@
+//! What the keeper of a session is ordered to do with its git folders.
+
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
 use super::aside::Bounds;
-use super::order::Folders;
-use super::order::carry_out;
+use super::case::Case;
+use super::case::committed;
+use super::case::with_two_below;
 use super::order::carry_out_within;
 use super::order::warned_of;
 use super::sample::Sample;
@@ -13,154 +16,14 @@ use crate::wire::BytesPath;
 use crate::wire::keep::GitAnswer;
 use crate::wire::keep::GitOrder;
 use crate::wire::keep::GitRefusal;
-use crate::wire::keep::GitSource;
 use crate::wire::keep::ImportedGit;
 use crate::wire::keep::NotImported;
 use crate::wire::keep::PreparedGit;
 use crate::wire::keep::PreparedRepository;
-use crate::wire::keep::ReviewedGit;
 use crate::wire::keep::SettledGit;
-
-/// A project, and beside it what the keeper of its session has.
-pub(super) struct Case {
-    pub(super) sample: Sample,
-    /// Which repositories below the top have folders too.
-    below: &'static [&'static str],
-}
-
-impl Case {
-    pub(super) fn of(sample: Sample) -> Self {
-        for name in ["state", "aside", "scratch", "session", "below"] {
-            fs::create_dir(sample.beside(name)).expect("made");
-        }
-        Self { sample, below: &[] }
-    }
-
-    fn order(&self, order: &GitOrder) -> GitAnswer {
-        let mut answer = self.in_folders(|folders| carry_out(folders, order)).expect("done");
-        answer.fit();
-        answer
-    }
-
-    fn in_folders<T>(&self, work: impl FnOnce(&Folders<'_>) -> T) -> T {
-        let at = |name: &str| self.sample.beside(name);
-        let (project, state, aside, scratch) = (self.sample.path(""), at("state"), at("aside"), at("scratch"));
-        work(&Folders { project: &project, state: &state, aside: &aside, scratch: &scratch })
-    }
-
-    fn sources(&self) -> Vec<GitSource> {
-        let real = BytesPath::from(self.sample.path(".git"));
-        let session = BytesPath::from(self.sample.beside("session"));
-        let (real_in_box, session_in_box) = (real.clone(), session.clone());
-        let top = GitSource { path: ".git".into(), real, worktree: None, session, pointer: None, real_in_box, session_in_box };
-        let below = |(at, path): (usize, &str)| {
-            let real = BytesPath::from(self.sample.path(path));
-            let session = BytesPath::from(self.sample.beside(&format!("below/{at}")));
-            let (path, real_in_box, session_in_box) = (path.into(), real.clone(), session.clone());
-            GitSource { path, real, worktree: None, session, pointer: None, real_in_box, session_in_box }
-        };
-        [top].into_iter().chain(self.below.iter().copied().enumerate().map(below)).collect()
-    }
-
-    fn top(&self) -> Option<GitSource> {
-        self.sources().into_iter().next()
-    }
-
-    pub(super) fn prepare(&self) {
-        assert_eq!(self.prepare_for(None).repositories[0].refused, None);
-    }
-
-    fn prepare_for(&self, review: Option<&str>) -> PreparedGit {
-        let (id, review, sources) = ("s-1".to_owned(), review.map(str::to_owned), self.sources());
-        let (hidden, person, place, outside) = <_>::default();
-        let order = GitOrder::Prepare { id, sources, hidden, person, review, place, outside };
-        let GitAnswer::Prepared(prepared) = self.order(&order) else { panic!("another answer") };
-        prepared
-    }
-
-    /// Takes over what waited in a review, unless it may run on the machine by these patterns; without any it may.
-    pub(super) fn accept(&self, unless_it_may_run: Option<&[&str]>) -> SettledGit {
-        let auto_run = unless_it_may_run.unwrap_or_default().iter().map(|&pattern| pattern.to_owned()).collect();
-        let (id, below) = ("s-1".to_owned(), Some(BytesPath::from(self.sample.beside("below"))));
-        let review = Some(ReviewedGit { auto_run, with_auto_run: unless_it_may_run.is_none() });
-        let order = GitOrder::Settle {
-            id,
-            top: self.top(),
-            below,
-            no_import: None,
-            tries_again: true,
-            is_top_theirs: None,
-            review,
-            auto_run: Vec::new(),
-            place: BytesPath::default(),
-        };
-        let GitAnswer::Settled(settled) = self.order(&order) else { panic!("another answer") };
-        settled
-    }
-
-    /// Runs git as a command in the box does.
-    pub(super) fn in_session(&self, words: &[&str]) {
-        self.in_folder("", "session", words);
-    }
-
-    fn in_folder(&self, tree: &str, session: &str, words: &[&str]) {
-        let folder = format!("--git-dir={}", self.sample.beside(session).display());
-        let (text, is_good) = run_git(&self.sample.path(tree), &[&[folder.as_str(), "--work-tree=."], words].concat());
-        assert!(is_good, "{text}");
-    }
-
-    pub(super) fn commit(&self, path: &str) {
-        self.commit_in("", "session", path);
-    }
-
-    pub(super) fn commit_in(&self, tree: &str, session: &str, path: &str) {
-        self.sample.write(&Path::new(tree).join(path).display().to_string(), "1");
-        self.in_folder(tree, session, &["add", path]);
-        self.in_folder(tree, session, &["commit", "-q", "-m", path]);
-    }
-
-    pub(super) fn settle(&self, no_import: Option<&str>, is_top_theirs: Option<bool>) -> SettledGit {
-        let GitAnswer::Settled(settled) = self.order(&self.settling(no_import, is_top_theirs)) else { panic!("another answer") };
-        settled
-    }
-
-    /// The same with so much time for what git does.
-    pub(super) fn settle_within(&self, import: Duration) -> SettledGit {
-        let order = self.settling(None, Some(true));
-        let settled = self.in_folders(|folders| carry_out_within(folders, &order, Bounds::default(), import)).expect("done");
-        let GitAnswer::Settled(settled) = settled else { panic!("another answer") };
-        settled
-    }
-
-    fn settling(&self, no_import: Option<&str>, is_top_theirs: Option<bool>) -> GitOrder {
-        let no_import = no_import.map(str::to_owned);
-        let (id, below) = ("s-1".to_owned(), Some(BytesPath::from(self.sample.beside("below"))));
-        GitOrder::Settle {
-            id,
-            top: self.top(),
-            below,
-            no_import,
-            tries_again: false,
-            is_top_theirs,
-            review: None,
-            auto_run: vec!["*.run".to_owned()],
-            place: BytesPath::default(),
-        }
-    }
-
-    pub(super) fn subjects(&self) -> String {
-        self.sample.git(&["log", "--format=%s"])
-    }
-}
 
 fn names(folder: &Path) -> usize {
     fs::read_dir(folder).expect("a folder").count()
-}
-
-pub(super) fn committed() -> Sample {
-    let sample = Sample::new();
-    sample.commit("a", "1");
-    sample
 }
 
 #[test]
@@ -252,18 +115,6 @@ fn what_could_not_be_taken_over_for_now_is_when_it_is_tried_again() {
     }
     assert!(case.settle(None, None).is_settled);
     assert_eq!(case.subjects(), "b\na\n");
-}
-
-/// A repository with two others below it, each with a commit.
-pub(super) fn with_two_below() -> Case {
-    let sample = committed();
-    for folder in ["one", "deep/two"] {
-        sample.git(&["init", "-q", "-b", "main", folder]);
-        sample.write(&format!("{folder}/a"), "1");
-        sample.git_in(folder, &["add", "a"]);
-        sample.git_in(folder, &["commit", "-q", "-m", "a"]);
-    }
-    Case { below: &["one/.git", "deep/two/.git"], ..Case::of(sample) }
 }
 
 #[test]
@@ -401,104 +252,6 @@ fn what_cannot_be_taken_over_is_tried_again_as_long_as_its_review_waits() {
 }
 
 #[test]
-fn commits_that_hold_what_may_run_come_only_when_asked() {
-    let case = Case::of(committed());
-    let theirs = case.sample.commit("Makefile", "all:\n");
-    case.prepare();
-    // It is in the history alone, on a branch that is not checked out, below a tag, in a stash; and what the person has is no new thing.
-    case.in_session(&["checkout", "-q", "-b", "side"]);
-    case.commit("deep/build.rs");
-    case.in_session(&["rm", "-q", "deep/build.rs", "Makefile"]);
-    case.in_session(&["commit", "-q", "-m", "gone"]);
-    case.in_session(&["checkout", "-q", "main"]);
-    case.commit("tools/x.run");
-    case.in_session(&["merge", "-q", "-m", "joined", "side"]);
-    let held = |patterns: &[&str]| -> Vec<String> {
-        let settled = case.accept(Some(patterns));
-        assert!(!settled.is_settled && settled.imported.repositories.is_empty(), "{settled:?}");
-        settled.held.first.iter().map(|file| file.path.to_text()).collect()
-    };
-    assert_eq!(held(&[]), ["deep/build.rs"]);
-    assert_eq!(held(&["*.run"]), ["deep/build.rs", "tools/x.run"]);
-    assert_eq!(case.sample.git(&["rev-parse", "HEAD"]).trim(), theirs);
-    let asked_for = case.accept(None);
-    assert!(asked_for.is_settled && asked_for.held.is_empty());
-    assert_eq!(asked_for.may_run.first[0].path.to_text(), "deep/build.rs", "it is named, though it was asked for");
-    assert!(case.subjects().contains("joined\n"));
-    let case = Case::of(committed());
-    case.prepare();
-    case.sample.write(".envrc", "x\n");
-    case.in_session(&["add", ".envrc"]);
-    let settled = case.accept(Some(&[]));
-    assert_eq!(settled.held.first[0].path.to_text(), ".envrc", "what is only staged counts, too");
-    case.in_session(&["stash", "-q"]);
-    assert_eq!(case.accept(Some(&[])).held.first[0].path.to_text(), ".envrc");
-}
-
-#[test]
-fn commits_that_hold_what_git_would_obey_come_only_when_asked() {
-    let held = |work: &dyn Fn(&Case), settings: &[(&str, &str)]| -> Vec<String> {
-        let case = Case::of(committed());
-        for (key, value) in settings {
-            case.sample.git(&["config", key, value]);
-        }
-        case.prepare();
-        // No file shows it.
-        case.in_session(&["checkout", "-q", "-b", "side"]);
-        work(&case);
-        case.in_session(&["checkout", "-q", "main"]);
-        let settled = case.accept(Some(&[]));
-        assert_eq!(settled.is_settled, settled.held.is_empty());
-        assert!(case.accept(None).is_settled);
-        settled.held.first.iter().map(|file| file.path.to_text()).collect()
-    };
-    let commit = |paths: &'static [&str]| move |case: &Case| paths.iter().for_each(|path| case.commit(path));
-    let settings = [("core.hooksPath", "tools/x/../hooks"), ("includeIf.onbranch:side.path", "../own")];
-    assert_eq!(held(&commit(&["tools/hooks/pre-commit", "own", "tools/plain"]), &settings), ["own", "tools/hooks/pre-commit"]);
-    let link = |case: &Case| {
-        std::os::unix::fs::symlink("evil", case.sample.path("tools")).expect("linked");
-        case.in_session(&["add", "tools"]);
-        case.commit("evil/hooks/pre-commit");
-    };
-    assert_eq!(held(&link, &settings), ["tools"]);
-    assert_eq!(held(&commit(&["tools/plain", "hooks/pre-commit", "src/own"]), &settings), [""; 0]);
-    // A repository without a name, whole or put together over several commits.
-    let bare = ["bare/HEAD", "bare/config", "bare/objects/x", "bare/refs/x"];
-    assert_eq!(held(&commit(&["bare/HEAD", "bare/config", "bare/objects/x", "bare/refs/x"]), &[]), [bare[0], bare[2], bare[3]]);
-    assert_eq!(held(&commit(&["HEAD", "commondir"]), &[]), ["HEAD", "commondir"]);
-    assert_eq!(held(&commit(&["game/objects/x", "game/refs/x", "notes/HEAD"]), &[]), [""; 0]);
-}
-
-#[test]
-fn what_is_only_staged_is_looked_through_where_no_commit_is() {
-    for (paths, held) in [(&["a", "game/refs/x"][..], &[][..]), (&["x/HEAD", "x/commondir"], &["x/HEAD", "x/commondir"])] {
-        let case = Case::of(Sample::new());
-        case.prepare();
-        for path in paths {
-            case.sample.write(path, "1");
-            case.in_session(&["add", path]);
-        }
-        let found: Vec<String> = case.accept(Some(&[])).held.first.iter().map(|file| file.path.to_text()).collect();
-        assert_eq!(found, held);
-    }
-}
-
-#[test]
-fn a_repository_that_the_person_has_committed_goes_on_to_work_and_is_not_made_of_what_is_theirs() {
-    let sample = committed();
-    for path in ["fixture/HEAD", "fixture/objects/x", "fixture/refs/x", "game/objects/x", "game/refs/x"] {
-        sample.commit(path, "1");
-    }
-    let case = Case::of(sample);
-    case.prepare();
-    case.commit("fixture/objects/y");
-    assert!(case.accept(Some(&[])).is_settled);
-    case.prepare();
-    case.commit("game/HEAD");
-    assert_eq!(case.accept(Some(&[])).held.first[0].path.to_text(), "game/HEAD");
-}
-
-#[test]
 fn a_session_with_many_names_is_told_in_part_and_taken_over_as_a_whole() {
     let case = Case::of(committed());
     case.prepare();
@@ -579,7 +332,7 @@ fn what_there_was_no_time_to_move_is_moved_the_next_time_and_nothing_else_is_don
 fn a_project_for_which_there_was_no_time_at_all_is_said_to_be_one() {
     let case = Case::of(committed());
     case.prepare();
-    let bounds = Bounds { time: std::time::Duration::ZERO, ..Bounds::default() };
+    let bounds = Bounds { time: Duration::ZERO, ..Bounds::default() };
     let settled = case
         .in_folders(|folders| carry_out_within(folders, &case.settling(None, Some(true)), bounds, Duration::from_mins(1)))
         .expect("done");
@@ -595,67 +348,4 @@ fn folders_that_nobody_could_look_into_are_named() {
     let note = |n: usize| warned_of(&closed[..n]).expect("told").notes[0].clone();
     assert!(note(2).starts_with("`deep/10`, `deep/11` could not be looked into: "), "{}", note(2));
     assert!(note(20).contains("`deep/29` could not") && note(22).contains("`deep/29` and 2 more could not"), "{}", note(22));
-}
-
-/// Has git write a tree in the session, of entries as they stand in one; returns its name and its bytes.
-fn tree(case: &Case, entries: &[(&str, &str, &[u8])]) -> (String, Vec<u8>) {
-    let bytes: Vec<u8> = entries.iter().flat_map(|(mode, name, id)| [mode.as_bytes(), b" ", name.as_bytes(), b"\0", id].concat()).collect();
-    fs::write(case.sample.beside("tree"), bytes).expect("written");
-    object(case, &["hash-object", "-w", "-t", "tree", &case.sample.beside("tree").display().to_string()])
-}
-
-pub(super) fn object(case: &Case, words: &[&str]) -> (String, Vec<u8>) {
-    let folder = format!("--git-dir={}", case.sample.beside("session").display());
-    let (text, is_good) = run_git(&case.sample.path(""), &[&[folder.as_str()], words].concat());
-    assert!(is_good, "{text}");
-    let name = text.trim().to_owned();
-    let bytes = (0..name.len() / 2).map(|at| u8::from_str_radix(&name[2 * at..2 * at + 2], 16).expect("a number")).collect();
-    (name, bytes)
-}
-
-fn held(case: &Case) -> Vec<String> {
-    case.accept(Some(&[])).held.first.iter().map(|file| format!("{}: {}", file.path, file.why)).collect()
-}
-
-#[test]
-fn a_tag_of_something_else_than_a_commit_is_looked_through_as_well() {
-    let case = Case::of(committed());
-    case.prepare_for(Some("s-1"));
-    let (blob, id) = object(&case, &["hash-object", "-w", &case.sample.path("a").display().to_string()]);
-    case.in_session(&["update-ref", "refs/tags/of-a-file", &blob]);
-    let (plain, _) = tree(&case, &[("100644", "b", &id)]);
-    case.in_session(&["update-ref", "refs/tags/plain", &plain]);
-    let inner = tree(&case, &[("100644", "tasks.json", &id)]).1;
-    let (top, _) = tree(&case, &[("40000", ".vscode", &inner), ("100644", "b", &id)]);
-    case.in_session(&["update-ref", "refs/tags/tt", &top]);
-    case.in_session(&["tag", "-a", "-m", "tag of a tag", "outer", "tt"]);
-    assert_eq!(held(&case), [".vscode/tasks.json: an editor runs what it says"]);
-    case.in_session(&["tag", "-d", "outer"]);
-    assert_eq!(held(&case), [".vscode/tasks.json: an editor runs what it says"]);
-    case.in_session(&["update-ref", "-d", "refs/tags/tt"]);
-    assert_eq!(held(&case), [""; 0]);
-    assert_eq!(case.sample.git(&["tag"]), "of-a-file\nplain\n");
-}
-
-/// Makes a commit whose trees unfold to more paths than anybody can list.
-pub(super) fn bomb(case: &Case) -> String {
-    let mut id = object(case, &["hash-object", "-w", &case.sample.path("a").display().to_string()]).1;
-    let mut name = String::new();
-    for level in 0..10 {
-        let mode = if level == 0 { "100644" } else { "40000" };
-        (name, id) = tree(case, &["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"].map(|name| (mode, name, id.as_slice())));
-    }
-    object(case, &["commit-tree", &name, "-p", "HEAD", "-m", "bomb"]).0
-}
-
-#[test]
-fn a_branch_that_holds_more_than_can_be_listed_is_named_and_waits() {
-    let case = Case::of(committed());
-    case.prepare_for(Some("s-1"));
-    case.in_session(&["branch", "bomb", &bomb(&case)]);
-    case.commit("build.rs");
-    let begun = std::time::Instant::now();
-    assert_eq!(held(&case), ["build.rs: a build runs what it says", "refs/heads/bomb: it holds more than can be looked through"]);
-    assert!(begun.elapsed() < std::time::Duration::from_secs(40), "{:?}", begun.elapsed());
-    assert_eq!(case.subjects(), "a\n");
 }

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use super::programs::pieces;
-use super::programs::spelled;
+use super::words::pieces;
+use super::words::spelled;
 use crate::guest::root::split;
 
 /// What ends one command of several.

@@ -3,8 +3,8 @@
 use super::All;
 use super::HOOKS;
 use super::HUSKYS;
-use super::programs::Words;
-use super::programs::words;
+use super::words::Words;
+use super::words::words;
 use crate::guest::keep::git::End;
 use crate::guest::keep::git::Folder;
 use crate::guest::keep::git::Kind;
