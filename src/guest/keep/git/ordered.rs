@@ -10,7 +10,6 @@ use super::case::committed;
 use super::case::with_two_below;
 use super::order::carry_out_within;
 use super::order::warned_of;
-use super::sample::Sample;
 use super::sample::run_git;
 use crate::wire::BytesPath;
 use crate::wire::keep::GitAnswer;
