@@ -76,7 +76,7 @@ impl Progress {
                     bar
                 });
                 if let Some(total) = step.total
-                    && bar.length() != Some(total)
+                    && (bar.length() != Some(total) || bar.position() == 0)
                 {
                     bar.set_length(total);
                     bar.set_style(style(step));
@@ -129,6 +129,8 @@ fn style(step: &event::Progress) -> ProgressStyle {
         (Some(_), Unit::Bytes) => "{prefix} [{bar:24}] {bytes}/{total_bytes}, {bytes_per_sec}, {eta} left {msg}",
         // How long it will be is not known: at most so long.
         (Some(_), Unit::Seconds) => "{prefix} [{bar:24}] {pos} of at most {len} s {msg}",
+        // Before the first of them nobody knows how long one takes.
+        (Some(_), _) if step.done == 0 => "{prefix} [{bar:24}] {pos}/{len} {msg}",
         (Some(_), _) => "{prefix} [{bar:24}] {pos}/{len}, {eta} left {msg}",
         (None, _) => return spinner(),
     };
