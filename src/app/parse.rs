@@ -108,6 +108,7 @@ fn find_hint(name: &str) -> Result<text::Hint, Error> {
     })
 }
 
+/// Returns all tools of our own under each of their names, as a session knows them.
 fn own_tools() -> Vec<ToolSpec> {
     let catalogue = Catalogue::new(&Options { set: Set::Full, ..Options::default() });
     let spec = |tool: &crate::tools::Tool| ToolSpec {
@@ -115,7 +116,7 @@ fn own_tools() -> Vec<ToolSpec> {
         description: tool.description.to_owned(),
         parameters: tool.parameters.clone(),
     };
-    catalogue.tools().iter().map(spec).collect()
+    catalogue.tools().iter().map(spec).chain(catalogue.untold()).collect()
 }
 
 fn read_tools(path: &Path) -> Result<Vec<ToolSpec>, Error> {

@@ -44,6 +44,11 @@ fn the_given_tools_and_no_others_are_known() {
     let calls = r#""calls":[{"name":"weather","arguments":{"city":"Bonn"}}]"#;
     assert!(parse(&env, &["--tools", tools], text, 0).contains(calls));
     assert!(parse(&env, &[], text, 0).contains("\"calls\":[]"));
+    // Another name of one of our own, as a session takes it.
+    assert!(
+        parse(&env, &[], b"<tool_call>\n{\"name\": \"list_dir\", \"arguments\": {\"path\": \".\"}}\n</tool_call>", 0)
+            .contains("\"calls\":[{\"name\":\"list_dir\"")
+    );
     let hinted = parse(&env, &["--template-hint", "deepseek-r1"], b"hm</think>yes", 0);
     assert!(hinted.starts_with(r#"{"content":"yes","reasoning":"hm""#), "{hinted}");
 }
