@@ -53,6 +53,7 @@ const TOKENS: &[&str] = &[
     "[TOOL_REQUEST]",
     "[END_TOOL_REQUEST]",
     "[TOOL_CALLS]",
+    "[/TOOL_CALLS]",
     "[TOOL_RESULTS]",
     "[/TOOL_RESULTS]",
     "[TOOL_CONTENT]",

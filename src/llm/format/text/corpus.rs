@@ -57,6 +57,20 @@ pub(super) const FORMATS: &[Format] = &[
         cut: "[TOOL_CALL]{\"name\": \"bash\", \"arguments\": {",
     },
     Format {
+        name: "qwen 2.5, in the tag of its tools",
+        one: "<tools>\n{\"name\": \"bash\", \"arguments\": {\"command\": \"ls -l\"}}\n</tools>",
+        two: "<tools>\n{\"name\": \"bash\", \"arguments\": {\"command\": \"ls -l\"}}\n{\"name\": \"read_file\", \"arguments\": {\"path\": \"a b.txt\", \"limit\": 5}}\n</tools>",
+        odd: "<tools>{\"name\": \"bash\", \"arguments\": {\"command\": \"grep \"it's\" *.rs\"}}</tools>",
+        cut: "<tools>\n{\"name\": \"bash\", \"arguments\": {",
+    },
+    Format {
+        name: "gemma 3's code in a tag",
+        one: "<tool_code>\nbash(command=\"ls -l\")\n</tool_code>",
+        two: "<tool_code>\nbash(command=\"ls -l\")\nread_file(path=\"a b.txt\", limit=5)\n</tool_code>",
+        odd: "<tool_code>\nbash(command='grep \"it\\'s\" *.rs')\n</tool_code>",
+        cut: "<tool_code>\nbash(command=\"ls",
+    },
+    Format {
         name: "lm studio",
         one: "[TOOL_REQUEST]{\"name\": \"bash\", \"arguments\": {\"command\": \"ls -l\"}}[END_TOOL_REQUEST]",
         two: "[TOOL_REQUEST]{\"name\": \"bash\", \"arguments\": {\"command\": \"ls -l\"}}[END_TOOL_REQUEST]\n[TOOL_REQUEST]\n{\"name\": \"read_file\", \"arguments\": {\"path\": \"a b.txt\", \"limit\": 5}}\n[END_TOOL_REQUEST]",

@@ -74,6 +74,10 @@ const TOKENS: &[(&str, Opener)] = &[
     ("[TOOL_REQUEST]", Calls(&["[END_TOOL_REQUEST]"])),
     ("<function_call>", Calls(&["</function_call>"])),
     ("<tool>", Calls(&["</tool>"])),
+    // What Qwen 2.5 was told of its tools in, and puts its calls into; Gemma 3's code.
+    ("<tools>", Calls(&["</tools>"])),
+    ("<tool_code>", Calls(&["</tool_code>"])),
+    ("<function-call>", Calls(&["</function-call>"])),
     // MiniMax M1, Hunyuan, Apriel, Jamba.
     ("<tool_calls>", Calls(&["</tool_calls>"])),
     ("<minimax:tool_call>", Calls(&["</minimax:tool_call>"])),
@@ -155,6 +159,7 @@ const TOKENS: &[(&str, Opener)] = &[
     ("]<]minimax[>[<tool_call>", Section),
     ("]<]minimax[>[</tool_call>", Noise),
     ("<channel|>", Noise),
+    ("[/TOOL_CALLS]", Noise),
     ("<|tool_calls_section_begin|>", Section),
     ("<|tool_calls_section_end|>", Noise),
     ("<|tool_call_section_begin|>", Section),
@@ -305,10 +310,16 @@ mod tests {
     use crate::llm::control::neutralise;
 
     /// Markup that stands in everybody's files and is one token for no model that we know.
-    const ORDINARY: [&str; 19] = [
+    const ORDINARY: [&str; 25] = [
         "<tool_call ",
         "<tool>",
         "</tool>",
+        "<tools>",
+        "</tools>",
+        "<tool_code>",
+        "</tool_code>",
+        "<function-call>",
+        "</function-call>",
         "<invoke name=",
         "<function=",
         "<function name=",
