@@ -137,6 +137,28 @@ async fn words_behind_a_call_are_asked_about_each_time_it_was_meant() {
 }
 
 #[tokio::test]
+async fn words_between_two_calls_that_announce_the_second_are_no_question() {
+    let call = |n: u32| format!("<tool_call>\n{{\"name\": \"bash\", \"arguments\": {{\"command\": \"echo {n}\"}}}}\n</tool_call>");
+    let told = |between: &str| format!("I run both.\n{}\n{between}\n{}", call(1), call(2));
+    let desk = self::desk(ScriptedModel::new().says(&told("\nThen the second one:")).says("Done.")).await;
+    let outcome = desk.work("look").await;
+    assert_eq!((outcome.tool_calls, outcome.turns, outcome.response.as_str()), (2, 2, "Done."), "{outcome:?}");
+    // What it makes up of the first one's result is a question, as the second may follow from it.
+    let desk = self::desk(ScriptedModel::new().says(&told("It printed 1. Then the second one:")).says("No, they are examples.")).await;
+    assert_eq!(desk.work("look").await.tool_calls, 0);
+}
+
+#[tokio::test]
+async fn a_call_behind_words_in_its_line_is_carried_out_once_the_model_confirms_it() {
+    let call = "Tool call: {\"name\": \"bash\", \"arguments\": {\"command\": \"echo 1\"}}";
+    for again in [call, "Yes.\n{\"name\": \"bash\", \"arguments\": {\"command\": \"echo 1\"}}"] {
+        let desk = self::desk(ScriptedModel::new().says(call).says(again).says("Done.")).await;
+        let outcome = desk.work("look").await;
+        assert_eq!((outcome.tool_calls, outcome.turns, outcome.response.as_str()), (1, 3, "Done."), "{outcome:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_model_that_makes_another_call_each_time_it_is_asked_is_not_understood() {
     let goes_on = |n: u32| {
         format!("I look.\n<tool_call>\n{{\"name\": \"bash\", \"arguments\": {{\"command\": \"echo {n}\"}}}}\n</tool_call>\nSo that is it.")

@@ -26,7 +26,7 @@ pub(in crate::llm) fn read(text: &str, mut parser: Parser, known: &Parsed, tools
     let (mut parsed, mut n_before) = (Parsed::default(), None);
     let mut take = |piece: Piece| {
         if matches!(piece, Piece::Call(_)) {
-            n_before.get_or_insert(parsed.content.len());
+            n_before = Some(text::before_call(&parsed.content, n_before));
         }
         parsed.add(piece);
     };

@@ -73,6 +73,11 @@ impl Collector {
         &self.head
     }
 
+    /// Returns all of the content, unless it is long.
+    pub(super) fn whole(&self) -> Option<&str> {
+        (!self.is_longer).then_some(&self.head)
+    }
+
     pub(super) fn has_calls(&self) -> bool {
         self.has_calls
     }

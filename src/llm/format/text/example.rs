@@ -27,7 +27,7 @@ const PROGRAMS: [&str; 13] =
     ["class", "code", "function", "helper", "line", "lines", "loop", "method", "module", "program", "script", "snippet", "test"];
 
 /// What introduces an example.
-const WORDS: [&str; 14] = [
+const WORDS: [&str; 18] = [
     "for example",
     "an example:",
     "an example of",
@@ -42,9 +42,13 @@ const WORDS: [&str; 14] = [
     "look like",
     "format is",
     "hypothetical",
+    "sample response",
+    "sample output",
+    "sample call",
+    "sample model",
 ];
 /// Words that say of a call that it is not to be made, or was made before.
-const DISOWNING: [&str; 16] = [
+const DISOWNING: [&str; 27] = [
     "never",
     "don't",
     "don\u{2019}t",
@@ -61,9 +65,20 @@ const DISOWNING: [&str; 16] = [
     "used earlier",
     "would",
     "previous call",
+    "won't",
+    "won\u{2019}t",
+    "will not",
+    "not going to",
+    "refuse to",
+    "can't",
+    "can\u{2019}t",
+    "want me to",
+    "once you",
+    "if you confirm",
+    "if you agree",
 ];
 /// Words of a sentence that shows or reports something to whoever reads it, and does nothing.
-const SHOWING: [&str; 33] = [
+const SHOWING: [&str; 48] = [
     "as requested",
     "here it is:",
     "here you are:",
@@ -97,6 +112,21 @@ const SHOWING: [&str; 33] = [
     "found in",
     "is written",
     "are written",
+    "expected output",
+    "fixture",
+    "following content",
+    "i called",
+    "i made this",
+    "i made these",
+    "log shows",
+    "output was",
+    "request body",
+    "returned",
+    "save the following",
+    "save this",
+    "send this",
+    "should be",
+    "this content",
 ];
 /// Words that speak of what whoever reads may do, or of how calls are written.
 const ADDRESSING: [&str; 14] = [
@@ -206,6 +236,8 @@ const INTENDING: [&str; 23] = [
     "we need",
     "i can",
 ];
+/// Words that lead on from one call to the next.
+const LEADING_ON: [&str; 6] = ["also", "then", "after that", "afterwards", "second", "finally"];
 /// How much of the text before counts, in bytes.
 const MAX: usize = 240;
 
@@ -289,6 +321,21 @@ impl Before {
         let mut before = Self::default();
         before.add(words);
         before.introduces_example() || before.quotes() || before.disowns() || before.shows()
+    }
+
+    /// Returns whether these words between two calls are one sentence that leads on to the second: it announces it, and tells nothing of what
+    /// became of the first.
+    pub(super) fn leads_on(text: &str) -> bool {
+        let text = text.trim();
+        if text.is_empty() || text.len() > MAX {
+            return false;
+        }
+        let mut before = Self::default();
+        before.add(text);
+        let sentence = before.last_sentence();
+        let is_next = before.intends() || LEADING_ON.iter().any(|word| has_word(&sentence, word));
+        let is_all = sentence.len() == text.to_lowercase().len();
+        is_all && is_next && !(before.introduces_example() || before.quotes() || before.disowns() || before.shows() || before.explains())
     }
 
     /// Returns whether the line under way is a quotation, an item or code, and nothing stands in it yet.
@@ -452,6 +499,26 @@ fn introduces(line: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_sentence_that_announces_the_next_call_leads_on_to_it() {
+        for words in ["Then I read b:", "\n\nNow the second one:\n\n", "I also need b.", "Let me read b.txt, too.", "Second, b."] {
+            assert!(Before::leads_on(words), "{words}");
+        }
+        for words in [
+            "",
+            " \n",
+            "It says yes. Now b:",
+            "It is there.",
+            "The file says:\nNow b:",
+            "and then it would look like this:",
+            "Next, an example call:",
+            "> Now b:",
+            "I will not run b:",
+        ] {
+            assert!(!Before::leads_on(words), "{words}");
+        }
+    }
 
     /// Found by fuzzing: how much was remembered depended on the pieces.
     #[test]

@@ -47,6 +47,7 @@ mod tagged;
 #[cfg(test)]
 mod templates;
 mod tools;
+mod trailing;
 mod turns;
 #[cfg(test)]
 mod unknown;
@@ -109,7 +110,14 @@ impl Parsed {
     }
 }
 
-/// Returns whether words follow the first call, before which `n_before` bytes were said: nobody knows whether such a call was meant.
+/// Returns how many bytes were said before the calls so far, where another one follows `content`: words that lead on to it from the one before say
+/// nothing against either.
+pub fn before_call(content: &str, n_before: Option<usize>) -> usize {
+    let between = n_before.map(|n| (n, content.get(n..).unwrap_or_default()));
+    between.filter(|(_, words)| !example::Before::leads_on(words)).map_or(content.len(), |(n, _)| n)
+}
+
+/// Returns whether words follow calls, before which `n_before` bytes were said: nobody knows whether such a call was meant.
 pub fn goes_on(parsed: &Parsed, n_before: Option<usize>) -> bool {
     n_before.is_some_and(|n| !parsed.content.get(n..).unwrap_or_default().trim().is_empty())
 }

@@ -207,6 +207,18 @@ fn a_call_that_is_shown_to_the_person_is_asked_about() {
         "Usage:",
         "A typical invocation:",
         "You call it with an object:",
+        "I won't run this:",
+        "I'm not going to make this call:",
+        "I can't do this without your approval:",
+        "I made these calls:",
+        "All done. Earlier I called:",
+        "The API returned:",
+        "Once you agree, I will call:",
+        "Do you want me to list the files?",
+        "Create a file named `tool.json` with the following content:",
+        "The config should be:",
+        "The request body is:",
+        "Save the following as call.json:",
     ] {
         for shown in &fenced {
             is_asked(&format!("{words}\n{shown}"));

@@ -130,9 +130,11 @@ mod tests {
     #[track_caller]
     fn asked(tools: &Tools, text: &str, name: &str) {
         let parsed = parse(text, tools, None);
-        let incomplete = parsed.incomplete.unwrap_or_else(|| panic!("{text}"));
-        assert_eq!((incomplete.part, parsed.calls.len()), (Part::Unclear, 0), "{text}");
-        assert_eq!(incomplete.name.as_deref(), Some(name), "{text}");
+        assert_eq!(parsed.calls.len(), 0, "{text}");
+        // Where its arguments can be read they are those of a call that may be confirmed.
+        let read = parsed.mentions.iter().flat_map(|mention| &mention.calls).map(|call| (Part::Unclear, Some(call.name.as_str())));
+        let asked: Vec<_> = read.chain(parsed.incomplete.iter().map(|one| (one.part, one.name.as_deref()))).collect();
+        assert_eq!(asked, [(Part::Unclear, Some(name))], "{text}");
     }
 
     #[test]
@@ -192,8 +194,10 @@ mod tests {
             "Thought: I look.\nAction: bash\nAction Input: ls\nObservation: total 0\nThought: empty\nAction: bash\nAction Input: ls\nObservation: ok\n",
             "Action: bash\nAction Input: ls\nis what it writes.\nIt is an old form.",
         ] {
-            assert_eq!(parse(text, &tools(), None).incomplete, None, "{text}");
-            assert_eq!(parse(text, &lenient(), None).incomplete, None, "{text}");
+            for tools in [tools(), lenient()] {
+                let parsed = parse(text, &tools, None);
+                assert_eq!((parsed.incomplete, parsed.mentions), (None, Vec::new()), "{text}");
+            }
         }
         let config = "Here is the config:\n\n{\n  \"allow\": [\"read_file\", \"bash\"],\n  \"path\": \"/workspace\"\n}";
         let page = "Function: read_file\nFile: src/tools/read_file.rs\nCause: `path: None` is passed on\nFix: check it first";

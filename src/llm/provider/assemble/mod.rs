@@ -237,7 +237,7 @@ impl Assembler {
                 text::Piece::Call(_) | text::Piece::Mention(_) | text::Piece::Rethought | text::Piece::Headed => {}
             }
             if matches!(piece, text::Piece::Call(_)) {
-                self.before_calls.get_or_insert(self.parsed.content.len());
+                self.before_calls = Some(text::before_call(&self.parsed.content, self.before_calls));
             }
             self.parsed.add(piece);
         }

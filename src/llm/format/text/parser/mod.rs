@@ -18,6 +18,7 @@ use super::openers;
 use super::openers::Opener;
 use super::shaped;
 use super::tools::Tools;
+use super::trailing;
 use super::unread::Unread;
 use super::within::Within;
 use ends::Ends;
@@ -215,17 +216,22 @@ impl Parser {
         if self.incomplete.is_none() {
             self.incomplete = std::mem::take(&mut self.unread).into_iter().find_map(|unread| unread.settle(&self.tools));
         }
-        if self.incomplete.is_none()
-            && !self.out.has_calls()
-            && !self.has_quoted
-            && !self.is_closed
-            && let Some(name) = shaped::named(self.out.head(), &self.tools)
-        {
-            let (name, text) = (Some(name.to_owned()), self.out.head().to_owned());
-            self.incomplete = Some(Incomplete { part: Part::Unclear, name, text });
+        if self.incomplete.is_none() && !self.out.has_calls() && !self.has_quoted && !self.is_closed {
+            self.ask_about_unmarked();
         }
         if self.incomplete.is_none() && matches!(self.state, State::Thought(_)) && !self.out.has_calls() {
             self.incomplete = Some(Incomplete { part: Part::Reasoning, name: None, text: String::new() });
+        }
+    }
+
+    /// Has what seems to be a call, and stands where none is looked for, asked about.
+    fn ask_about_unmarked(&mut self) {
+        let trailing = self.out.whole().and_then(|text| trailing::calls(text, &self.tools)).map(|(raw, calls)| (raw.to_owned(), calls));
+        if let Some((raw, calls)) = trailing {
+            self.out.mention(&raw, calls);
+        } else if let Some(name) = shaped::named(self.out.head(), &self.tools) {
+            let (name, text) = (Some(name.to_owned()), self.out.head().to_owned());
+            self.incomplete = Some(Incomplete { part: Part::Unclear, name, text });
         }
     }
 

@@ -1,0 +1,154 @@
+//! A call without a mark at the end of an answer, behind words in its line: `Tool call: {…}`, `write_file {…}`, `to=functions.bash json{…}`.
+//!
+//! Whoever explains a tool writes so, too, and nothing is carried out by such a guess. But an answer that ends with nothing done must not pass for
+//! one that is done, so the model is asked.
+
+use super::call::Call;
+use super::call::Form;
+use super::cursor::Cursor;
+use super::cursor::Read;
+use super::cursor::Stop;
+use super::example::Before;
+use super::family;
+use super::family::Found;
+use super::pythonic;
+use super::tagged;
+use super::tools::Tools;
+
+/// How many places of a text are tried.
+const MAX_TRIED: usize = 32;
+/// What may stand between a tool's name and its arguments, beside blanks.
+const BETWEEN: [&str; 9] = ["```json", "```", "**", "`", ":", "json", "code", "<|constrain|>", "\""];
+
+/// Returns the calls that a text ends with, and how they stand there; nothing where its words show them.
+pub(super) fn calls<'t>(text: &'t str, tools: &Tools) -> Option<(&'t str, Vec<Call>)> {
+    let body = text.trim_end_matches(['`', '*', ' ', '\n', '\r', '\t']);
+    if !body.ends_with(['}', ')', ']']) {
+        return None;
+    }
+    let tools = tools.only_known();
+    places(body, &tools).take(MAX_TRIED).find_map(|at| {
+        let mut found = Found::default();
+        let mut c = Cursor::new(body, at, true);
+        let is_all = read(&mut c, &tools, &mut found).is_ok() && c.at() == body.len() && !found.calls.is_empty();
+        // An object around it, or a quotation mark, is a part of it.
+        let begin = body[..at].trim_end_matches(['{', '"', '\'', ' ']).len();
+        (is_all && !is_shown(&body[..at])).then_some((&body[begin..], found.calls))
+    })
+}
+
+/// Returns where one may begin: a bracket behind something that is no word, or a tool's name.
+fn places<'t>(body: &'t str, tools: &'t Tools) -> impl Iterator<Item = usize> + 't {
+    let mut before = b' ';
+    body.bytes().enumerate().filter_map(move |(at, byte)| {
+        let begins = !tagged::is_name(std::mem::replace(&mut before, byte)) || body[..at].ends_with("functions.");
+        let name = || Cursor::new(body, at, true).ahead(tagged::is_name);
+        let is_one = begins && (matches!(byte, b'{' | b'[') || byte.is_ascii_alphabetic() && tools.resolve(name()).is_some());
+        is_one.then_some(at)
+    })
+}
+
+fn read(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<()> {
+    let begin = c.at();
+    match c.peek()? {
+        b'{' => family::objects(c, Form::Open, tools, found),
+        b'[' => {
+            c.next()?;
+            c.spaces();
+            let is_json = c.peek()? == b'{';
+            c.go(begin);
+            if is_json { family::objects(c, Form::Open, tools, found) } else { pythonic::list(c, tools, found) }
+        }
+        _ => {
+            let name = tools.resolve(c.run(tagged::is_name)?).ok_or(Stop::No)?.to_owned();
+            if c.peek()? == b'(' {
+                c.go(begin);
+                return pythonic::call(c, tools, found);
+            }
+            c.spaces();
+            while c.take_any(&BETWEEN)? {
+                c.spaces();
+            }
+            let arguments = family::arguments(c)?;
+            if !fits(&arguments, &name, tools) {
+                return Err(Stop::No);
+            }
+            found.push([Call { name, arguments }], c.at());
+            Ok(())
+        }
+    }
+}
+
+/// Returns whether these are arguments of a tool, and all that it must have.
+fn fits(arguments: &str, name: &str, tools: &Tools) -> bool {
+    let fields: serde_json::Map<String, serde_json::Value> = serde_json::from_str(arguments).unwrap_or_default();
+    let required = tools.required(name).unwrap_or_default();
+    !fields.is_empty() && fields.keys().all(|key| tools.may_have(name, key)) && required.iter().all(|key| fields.contains_key(*key))
+}
+
+/// Returns whether the words before show what follows. That it stands in a list, or is marked as code, says nothing.
+fn is_shown(before: &str) -> bool {
+    let words = before.trim_end_matches([' ', '\t', '-', '*', '`', '"']);
+    let mut last = Before::default();
+    last.add(words);
+    Before::only_shows(words) || last.explains() || words.matches("```").count() % 2 == 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::corpus::tools;
+    use super::super::parse;
+
+    const CALL: &str = r#"{"name": "bash", "arguments": {"command": "ls -l"}}"#;
+
+    #[test]
+    fn a_call_behind_words_in_its_line_is_asked_about_and_stays_content() {
+        let texts = [
+            format!("I'll run it: {CALL}"),
+            format!("Sure, I'll list the files. {CALL}\n"),
+            format!("Let me look.\n\nTool call: {CALL}"),
+            format!("assistant: {CALL}"),
+            format!("- {CALL}"),
+            format!("**{CALL}**"),
+            format!("`{CALL}`"),
+            r#"I will list them: [bash(command="ls -l")]"#.to_owned(),
+            r#"Tool call: bash(command="ls -l")"#.to_owned(),
+            r#"bash {"command": "ls -l"}"#.to_owned(),
+            "**bash**\n{\"command\": \"ls -l\"}".to_owned(),
+            r#"analysisWe need to look.assistantcommentary to=functions.bash json{"command": "ls -l"}"#.to_owned(),
+        ];
+        for text in texts {
+            let parsed = parse(&text, &tools(), None);
+            let mentioned: Vec<&str> = parsed.mentions.iter().flat_map(|mention| &mention.calls).map(|call| call.name.as_str()).collect();
+            assert_eq!((parsed.calls.len(), mentioned, parsed.content.trim()), (0, vec!["bash"], text.trim()), "{text}");
+            assert!(text.contains(&parsed.mentions[0].raw), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_shown_or_no_call_is_not_asked_about() {
+        let texts = [
+            format!("For example: {CALL}"),
+            format!("You would write {CALL}"),
+            format!("A call looks like this: {CALL}"),
+            format!("> {CALL}"),
+            format!("Its content is\n```jsonc\nx {CALL}\n```"),
+            format!("I'd never run {CALL}"),
+            format!("The call is {CALL} and nothing else"),
+            r#"The package is {"name": "bash", "version": "5.2"}"#.to_owned(),
+            r#"bash {"path": "x"}"#.to_owned(),
+            "It takes bash(command)".to_owned(),
+            "use fly {\"command\": \"ls\"}".to_owned(),
+        ];
+        for text in texts {
+            let parsed = parse(&text, &tools(), None);
+            assert_eq!((parsed.calls.len(), parsed.mentions.len()), (0, 0), "{text}: {:?}", parsed.mentions);
+        }
+    }
+
+    #[test]
+    fn very_many_beginnings_cost_little() {
+        let text = "bash {".repeat(600) + "}";
+        assert_eq!(parse(&text, &tools(), None).mentions.len(), 0);
+    }
+}
