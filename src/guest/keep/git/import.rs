@@ -17,6 +17,7 @@ use self::names::Names;
 use super::folder::Folder;
 use super::folder::failed;
 use super::index::Index;
+use super::land::LOCKED;
 use super::left::Left;
 use super::leftover::Under;
 use super::record::Start;
@@ -123,7 +124,9 @@ pub fn import(import: &Import<'_>) -> Result<ImportedGit, Fault> {
         });
     }
     for one in &mut imported.repositories {
-        one.is_late |= one.not_imported.iter().any(|one| NO_ROOM.iter().any(|words| one.why.contains(words)));
+        // What another git works on it is done with sooner or later.
+        let passes = |one: &NotImported| NO_ROOM.iter().chain([&LOCKED]).any(|words| one.why.contains(words));
+        one.is_late |= one.not_imported.iter().any(passes);
     }
     // It is tried again, and nothing is to come twice then. What is whole is never asked for again.
     for (at, taken) in all_taken.iter().filter(|_| !imported.is_whole()) {

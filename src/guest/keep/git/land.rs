@@ -21,6 +21,9 @@ use crate::wire::Fault;
 
 const MAX_TOLD: usize = 20;
 
+/// What is said of an index that another git has the lock of, as it has while it waits for an editor.
+pub(super) const LOCKED: &str = "yours is locked by another git, which must end first";
+
 /// The indexes that meet.
 #[derive(Debug)]
 pub(crate) struct Landing<'a> {
@@ -138,7 +141,7 @@ pub(crate) fn hold<'a>(real: &'a Folder, path: &[u8], id: &str, bytes: &[u8]) ->
     // A link, so that a lock that is left by one who was killed is known as ours.
     match linkat(real, own.as_slice(), real, lock.as_slice(), AtFlags::empty()) {
         Ok(()) => Ok(Ok(locked)),
-        Err(Errno::EEXIST) => Ok(Err("yours is locked by another git; begin again when that is done".to_owned())),
+        Err(Errno::EEXIST) => Ok(Err(LOCKED.to_owned())),
         Err(errno) => Err(failed("lock", path, &errno.into())),
     }
 }

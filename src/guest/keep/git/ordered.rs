@@ -91,6 +91,22 @@ fn what_there_was_no_time_to_take_over_is_tried_again_as_long_as_that_may_help()
 }
 
 #[test]
+fn what_another_git_has_locked_is_taken_over_when_that_is_done() {
+    let case = Case::of(committed());
+    case.prepare();
+    case.commit("b");
+    // As while the editor of a `git commit` is open.
+    case.sample.write(".git/index.lock", "");
+    let settled = case.settle(None, Some(true));
+    let why = &settled.imported.repositories[0].not_imported[0].why;
+    assert!(settled.goes_on && !settled.is_settled && why.contains("locked by another git"), "{settled:?}");
+    assert_eq!(case.subjects(), "a\n");
+    fs::remove_file(case.sample.path(".git/index.lock")).expect("removed");
+    assert!(case.settle(None, Some(true)).is_settled);
+    assert_eq!(case.subjects(), "b\na\n");
+}
+
+#[test]
 fn what_could_not_be_taken_over_for_now_is_when_it_is_tried_again() {
     let case = Case::of(committed());
     case.prepare();

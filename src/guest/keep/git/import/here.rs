@@ -422,7 +422,7 @@ mod tests {
     #[test]
     fn what_is_checked_out_is_not_switched_while_git_works_on_the_index() {
         let (sample, done) = import_while(&switch, &|sample| sample.write(".git/index.lock", ""));
-        assert_eq!(told(&done), "HEAD: yours is locked by another git; begin again when that is done\n");
+        assert_eq!(told(&done), "HEAD: yours is locked by another git, which must end first\n");
         assert_eq!(status(&sample), "## main\n");
         assert!(sample.path(".git/index.lock").exists(), "it is somebody else's");
     }
