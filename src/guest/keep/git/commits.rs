@@ -72,6 +72,25 @@ impl<'a> Commits<'a> {
         (Some(seen.len() as u64), subject)
     }
 
+    /// Returns the session's commits that some lead to, those themselves included, as far as each is a file of its own.
+    pub(super) fn reached<'t>(&self, tips: impl Iterator<Item = &'t str>) -> BTreeSet<String> {
+        let mut waiting: Vec<String> = tips.map(str::to_owned).collect();
+        let mut reached = BTreeSet::new();
+        while let Some(name) = waiting.pop() {
+            if self.known.contains(name.as_str()) || !reached.insert(name.clone()) || self.n_read.get() >= MOST_READ {
+                continue;
+            }
+            waiting.extend(self.read(&name).into_iter().flat_map(|commit| commit.parents));
+        }
+        reached
+    }
+
+    /// Whether an object may be in the session's folder alone. Of one that was there before, or is borrowed, that is known.
+    pub(super) fn may_have(&self, name: &str) -> bool {
+        let is_file = |path: Vec<u8>| self.session.kind(&path).is_some();
+        !self.known.contains(name) && (self.are_packed || place(name).is_some_and(is_file))
+    }
+
     /// Returns the tree of a commit of the session's, as that says itself.
     pub(super) fn tree(&self, name: &str) -> Option<String> {
         self.read(name)?.tree
@@ -80,9 +99,7 @@ impl<'a> Commits<'a> {
     /// Reads a commit that is a file of its own; nobody has checked it.
     fn read(&self, name: &str) -> Option<Commit> {
         self.n_read.set(self.n_read.get() + 1);
-        let (folder, rest) = name.split_at_checked(2)?;
-        let path = join(&join(b"objects", folder.as_bytes()), rest.as_bytes());
-        let packed = self.session.read(&path, MAX_OBJECT).ok()??;
+        let packed = self.session.read(&place(name)?, MAX_OBJECT).ok()??;
         let mut text = Vec::new();
         // What comes after the beginning may be wrong as it likes.
         let _ = ZlibDecoder::new(packed.as_slice()).take(MAX_COMMIT).read_to_end(&mut text);
@@ -98,6 +115,12 @@ impl<'a> Commits<'a> {
         let is_shown = |character: &char| !character.is_control() && !crate::wire::is_hidden(*character);
         Some(Commit { tree, parents, subject: subject.chars().filter(is_shown).take(MAX_SUBJECT).collect() })
     }
+}
+
+/// Returns where an object is that is a file of its own.
+fn place(name: &str) -> Option<Vec<u8>> {
+    let (folder, rest) = name.split_at_checked(2)?;
+    Some(join(&join(b"objects", folder.as_bytes()), rest.as_bytes()))
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 
+use super::commits::Commits;
 use super::folder::Folder;
 use super::import::UnseenName;
 use super::index::Index;
@@ -18,6 +19,9 @@ use crate::guest::root::join;
 use crate::wire::BytesPath;
 use crate::wire::Fault;
 use crate::wire::keep::NotImported;
+
+/// What is said of a name that is neither.
+const OTHER: &str = "is neither a branch nor a tag, which alone are taken over";
 
 /// How many names are told one by one.
 const MAX_TOLD: usize = 100;
@@ -96,6 +100,11 @@ impl<'a> Words<'a> {
     }
 }
 
+/// Whether a name says something of itself, whatever it stands for.
+fn is_said_in_any_case(name: &[u8]) -> bool {
+    name.starts_with(b"refs/notes/") || name.starts_with(b"refs/replace/")
+}
+
 fn is_branch_or_tag(name: &BytesPath) -> bool {
     name.as_bytes().starts_with(b"refs/heads/") || name.as_bytes().starts_with(b"refs/tags/")
 }
@@ -125,6 +134,7 @@ impl Left {
             left.refuse(&BytesPath::from_bytes(*name), format!("{what} was not finished in the session"));
         }
         left.is_under_way = under_way.is_some();
+        left.refuse_others(session, started);
         left.read_index(session, &join(private, b"index"), start_index);
         Ok(left)
     }
@@ -181,13 +191,35 @@ impl Left {
                 self.names.insert(name.clone(), object.clone());
             } else if bytes.starts_with(b"refs/tags/") {
                 self.refuse(name, "is a tag that stood for something else before; delete the old one to take it over".to_owned());
-            } else if bytes.starts_with(b"refs/notes/") || bytes.starts_with(b"refs/replace/") {
-                self.refuse(name, "is neither a branch nor a tag, which alone are taken over".to_owned());
+            } else if is_said_in_any_case(bytes) {
+                self.refuse(name, OTHER.to_owned());
             }
         }
         for name in started.refs.keys() {
             if is_branch_or_tag(name) && !bound.contains_key(name) && self.notes.len() < MAX_TOLD {
                 self.notes.push(format!("{name} was deleted in the session and is kept here"));
+            }
+        }
+    }
+
+    /// Says of all other names that have something of the session's which nothing that is taken over leads to: it is in its folder alone.
+    fn refuse_others(&mut self, session: &Folder, started: &Started) {
+        let is_other = |name: &BytesPath| {
+            let bytes = name.as_bytes();
+            !is_branch_or_tag(name) && bytes != stash::NAME && !is_said_in_any_case(bytes)
+        };
+        let new = self.bound.iter().filter(|(name, object)| is_other(name) && started.refs.get(*name) != Some(*object));
+        let new: Vec<(BytesPath, String)> = new.map(|(name, object)| (name.clone(), object.clone())).collect();
+        if new.is_empty() {
+            return;
+        }
+        let head = self.head.as_ref().and_then(|head| head.commit(&self.bound));
+        let taken = self.names.values().chain(self.stashes.iter().map(|stash| &stash.object)).chain(head);
+        let commits = Commits::new(session, started);
+        let reached = commits.reached(taken.map(String::as_str));
+        for (name, object) in new {
+            if !reached.contains(&object) && commits.may_have(&object) {
+                self.refuse(&name, OTHER.to_owned());
             }
         }
     }

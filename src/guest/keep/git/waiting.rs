@@ -172,6 +172,37 @@ mod tests {
     }
 
     #[test]
+    fn what_has_another_name_than_a_branch_or_a_tag_waits_unless_it_comes_with_one() {
+        let sample = Sample::new();
+        let first = sample.commit("a", "1");
+        sample.git(&["update-ref", "refs/remotes/origin/main", &first]);
+        let case = InSession::of(sample);
+        let name = |name: &str, object: &str| {
+            case.git(&["update-ref", name, object]);
+        };
+        // What was there before, and what a branch leads to, is nothing new under any name.
+        name("refs/original/refs/heads/main", &first);
+        let second = case.sample.commit("b", "1");
+        let third = case.sample.commit("c", "1");
+        name("refs/remotes/origin/main", &second);
+        name("refs/changes/1", &third);
+        assert_eq!(told(&case).len(), 1, "{:?}", told(&case));
+        case.git(&["reset", "-q", "--hard", &second]);
+        let lines = told(&case);
+        assert!(lines.len() == 2 && lines[1].contains("refs/changes/1: is neither a branch nor a tag"), "{lines:?}");
+        case.git(&["reset", "-q", "--hard", &first]);
+        let lines = told(&case).join("\n");
+        assert!(
+            lines.contains("refs/changes/1: ") && lines.contains("refs/remotes/origin/main: ") && !lines.contains("original"),
+            "{lines}"
+        );
+        // Packed it is not known what leads where.
+        case.git(&["update-ref", "-d", "refs/changes/1"]);
+        case.git(&["gc", "-q"]);
+        assert!(told(&case).join("\n").contains("refs/remotes/origin/main: "), "{:?}", told(&case));
+    }
+
+    #[test]
     fn what_nobody_can_look_at_is_not_taken_for_nothing() {
         let sample = Sample::new();
         sample.commit("a", "1");
