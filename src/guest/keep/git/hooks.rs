@@ -2,6 +2,7 @@
 //! others include, and programs; because links in a repository lead there; or because the hooks of one name it. Whoever can write them runs
 //! programs at the person's next git command.
 
+mod folders;
 mod programs;
 mod python;
 mod scripts;

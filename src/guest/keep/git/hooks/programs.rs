@@ -195,7 +195,7 @@ impl All<'_> {
         self.place(from, said).filter(|path| !path.is_empty())
     }
 
-    fn place(&self, from: &[u8], said: &[u8]) -> Option<Vec<u8>> {
+    pub(super) fn place(&self, from: &[u8], said: &[u8]) -> Option<Vec<u8>> {
         self.meant(from, said).or_else(|| self.by_another_way(said).filter(|_| !is_system(said)))
     }
 

@@ -1,8 +1,12 @@
 //! What hooks name of the project, and scripts that run with them: whoever can write that runs at the person's next git command.
 
+use std::collections::BTreeSet;
+
 use super::All;
 use super::HOOKS;
 use super::HUSKYS;
+use super::folders::folders;
+use super::is_in_git;
 use super::words::Words;
 use super::words::words;
 use crate::guest::keep::git::End;
@@ -66,7 +70,11 @@ impl All<'_> {
             return;
         }
         match text_of(folder, hook) {
-            Text::Read(text) => self.commands(tree, own, &named_in(&text), hook),
+            Text::Read(text) => {
+                let words = named_in(&text);
+                self.commands(tree, own, &words, hook);
+                self.folders((tree, own), (&text, &words), hook);
+            }
             Text::TooLong => self.cut(hook.to_vec()),
             Text::None => {}
         }
@@ -81,12 +89,30 @@ impl All<'_> {
             Text::Read(text) if is_of_shell(path, &text) => {
                 // It names what it works on, too.
                 self.is_deeper = true;
-                self.named(tree, split(path).0, &named_in(&text), path, Self::is_script);
+                let (own, words) = (split(path).0, named_in(&text));
+                self.named(tree, own, &words, path, Self::is_script);
+                self.folders((tree, own), (&text, &words), path);
                 self.is_deeper = false;
             }
             // What commands work on may be as long.
             Text::TooLong if self.is_script(&end) => self.cut(path.to_vec()),
             Text::Read(_) | Text::TooLong | Text::None => {}
+        }
+    }
+
+    /// Counts the folders that a script starts all of, from where it starts, where it lies, and where it goes. Of one that may be all of the working
+    /// tree nothing is known.
+    fn folders(&mut self, (tree, own): (&[u8], &[u8]), (text, words): (&[u8], &Words), source: &[u8]) {
+        let moved = words.moves.iter().flatten().filter_map(|to| self.meant(tree, to));
+        let from: BTreeSet<Vec<u8>> = [tree.to_vec(), own.to_vec()].into_iter().chain(moved).collect();
+        for spelled in folders(&without_comments(text)) {
+            let places = spelled.iter().flat_map(|said| from.iter().filter_map(|from| self.place(from, said)));
+            let meant: BTreeSet<Vec<u8>> = places.filter(|path| !is_in_git(path)).collect();
+            if spelled.is_empty() || meant.iter().any(|path| path.is_empty() || path == tree) {
+                self.cut(source.to_vec());
+            }
+            let all = if self.is_deeper { &mut self.deeper } else { &mut self.programs };
+            all.extend(meant.into_iter().filter(|path| !path.is_empty() && path != tree));
         }
     }
 
@@ -125,8 +151,12 @@ fn text_of(folder: &Folder, path: &[u8]) -> Text {
 
 /// Returns what a script may name. Lines that are comments say nothing that runs.
 fn named_in(text: &[u8]) -> Words {
+    words(&without_comments(text), MAX_NAMES)
+}
+
+fn without_comments(text: &[u8]) -> Vec<u8> {
     let lines: Vec<&[u8]> = text.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii_start().starts_with(b"#")).collect();
-    words(&lines.join(&b'\n'), MAX_NAMES)
+    lines.join(&b'\n')
 }
 
 fn is_of_shell(path: &[u8], text: &[u8]) -> bool {
@@ -274,6 +304,36 @@ mod tests {
         sample.write("check.sh", &"#".repeat(65 << 10));
         sample.write("notes", &"#".repeat(65 << 10));
         assert_eq!(texts(&look_at("sh check.sh && wc notes\n").unread), ["check.sh"]);
+    }
+
+    #[test]
+    fn a_folder_that_a_hook_starts_all_of_counts_with_what_is_in_it() {
+        let sample = Sample::new();
+        sample.write("checks/later.d/a", "x");
+        sample.write("src/main.rs", "x");
+        let look_at = |lines: &str| {
+            sample.write(".git/hooks/pre-commit", &format!("#!/bin/sh\n# for f in src/*; do sh \"$f\"; done\n{lines}\n"));
+            let found = look(&sample, &[]);
+            (texts(&found.said), texts(&found.unread))
+        };
+        for lines in [
+            "for f in checks/later.d/*; do sh \"$f\"; done",
+            "cd checks && run-parts later.d",
+            "run-parts \"$(dirname \"$0\")/../../checks/later.d\"",
+            "find checks/later.d -name '*.sh' -exec sh {} \\;",
+        ] {
+            let (said, unread) = look_at(lines);
+            assert!(said.contains(&"checks/later.d".to_owned()) && !said.contains(&"src".to_owned()), "{lines}: {said:?}");
+            assert_eq!(unread, [""; 0], "{lines}");
+        }
+        let (said, unread) = look_at("for f in src/*.rs; do rustfmt --check \"$f\"; done\neslint src");
+        assert!(!said.contains(&"src".to_owned()) && unread.is_empty(), "{said:?}");
+        // Of all of the project nobody could say what runs.
+        let (said, unread) = look_at("find . -name '*.check' -exec sh {} \\;");
+        assert_eq!((said.contains(&String::new()), unread), (false, vec![".git/hooks/pre-commit".to_owned()]));
+        // So it is in a script of the hook's.
+        sample.write("check.sh", "run-parts checks/later.d\n");
+        assert!(look_at("sh check.sh").0.contains(&"checks/later.d".to_owned()));
     }
 
     #[test]
