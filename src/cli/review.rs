@@ -25,7 +25,6 @@ use crate::app::ReviewApplied;
 use crate::app::ReviewDifference;
 use crate::app::ReviewWish;
 use crate::app::Reviewed;
-use crate::app::ReviewedPath;
 use crate::app::WaitingGit;
 use crate::app::What;
 use crate::app::exit_code;
@@ -282,10 +281,7 @@ fn shown(diff: &str, paint: Paint, is_terminal: bool) -> String {
 
 /// Sums up what a run left to be accepted.
 pub(super) fn summary(id: &str, pending: &Pending) -> String {
-    // What was a file before is worth a line.
-    let is_folder =
-        |path: &&ReviewedPath| path.change.entry == app::EntryType::Folder && !matches!(path.change.what, What::Mode | What::Type { .. });
-    let shown: Vec<&ReviewedPath> = pending.changes.first.iter().filter(|path| !is_folder(path)).collect();
+    let shown = &pending.changes.first;
     let mut words = if pending.changes.is_empty() {
         "no path changed; what was done with git is not in your project yet:\n".to_owned()
     } else {
@@ -310,9 +306,10 @@ pub(super) fn summary(id: &str, pending: &Pending) -> String {
             What::Renamed { from } => format!("{from} -> "),
             _ => String::new(),
         };
-        let _ = writeln!(words, "  {sign}{from}{}{lines}", path.change.path);
+        let slash = if path.change.entry == app::EntryType::Folder { "/" } else { "" };
+        let _ = writeln!(words, "  {sign}{from}{}{slash}{lines}", path.change.path);
     }
-    let n_more = pending.changes.n.saturating_sub((pending.changes.first.len() - shown.len() + shown.len().min(MOST_SHOWN)) as u64);
+    let n_more = pending.changes.n.saturating_sub(shown.len().min(MOST_SHOWN) as u64);
     if n_more > 0 {
         let _ = writeln!(words, "  and {n_more} more");
     }
@@ -327,6 +324,7 @@ pub(super) fn summary(id: &str, pending: &Pending) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::app::ReviewedPath;
     use crate::ui::Color;
 
     #[test]
@@ -374,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_has_a_line_only_where_it_was_something_else() {
+    fn a_folder_that_is_counted_has_a_line() {
         let path = |path: &str, what: serde_json::Value, entry: &str| {
             let change = serde_json::json!({ "path": path, "what": what, "entry": entry, "mode": null, "n_bytes": null, "unkept": null });
             serde_json::from_value::<ReviewedPath>(serde_json::json!({ "change": change, "lines": null })).expect("a path")
@@ -384,7 +382,7 @@ mod tests {
         let mut pending = Pending::default();
         (pending.changes.n, pending.changes.first) = (3, first);
         let words = summary("id", &pending);
-        assert!(words.contains("\n  type    e\n  new     e/in\n") && !words.contains("new     new"), "{words}");
+        assert!(words.contains("\n  type    e/\n  new     new/\n  new     e/in\n"), "{words}");
         assert!(words.starts_with("3 paths changed, not in your project yet (+0 -0):\n"), "{words}");
         (pending.n_added, pending.n_uncounted) = (7, 2);
         assert!(summary("id", &pending).contains(" (+7 -0, without 2 files whose lines are not counted):\n"));

@@ -170,7 +170,7 @@ pub fn list(project: &Project, state: &Folder) -> Result<Vec<Review>, Error> {
     records.sort_by(|one, other| (other.at, &other.name).cmp(&(one.at, &one.name)));
     let told = |record: &Record| {
         let rest = if record.is_open { None } else { rest_of(project, &store, record).ok() };
-        record.told(rest.map(|rest| rest.len() as u64))
+        record.told(rest.map(|rest| n_of(&rest)))
     };
     Ok(records.iter().map(told).collect())
 }
@@ -191,7 +191,7 @@ pub fn difference(
     let is_alone = !only.is_empty() && n_files == 1;
     let difference = if is_alone { unified_alone(&work.store, &rest)? } else { unified(&work.store, &rest, MOST_DIFFERENCE)? };
     let pending = count::pending(&rest, &difference, &work.auto_run(auto_run)?);
-    let review = work.record.told(Some(rest.len() as u64));
+    let review = work.record.told(Some(n_of(&rest)));
     let Difference { text, n_left_out, n_cut, .. } = difference;
     Ok(ReviewDifference { review, pending, text, n_left_out, n_cut: if is_alone { 0 } else { n_cut } })
 }
@@ -217,7 +217,7 @@ fn bring_in_from(
             // It is told as it was the first time.
             undo::Resumed::Review { name: of, applied } if of == name && applied.stopped.is_some() => {
                 let work = Work::with(store()?, project, seen, state, name, false)?;
-                let n_left = (work.rest()?.len() as u64).max(1);
+                let n_left = n_of(&work.rest()?).max(1);
                 return Ok(ReviewApplied { applied: *applied, resumed: None, n_left, git: work.record.git });
             }
             undo::Resumed::Review { applied, .. } => {
@@ -247,7 +247,7 @@ fn bring_in_from(
     let done = |store: &Store, journal: &Journal, _: &Outcome| note_taken(record, project, state, store, journal);
     let applied = apply::apply_wanted(project, state, &mut work.store, &request, chosen, found, done)?;
     // One that was stopped is not over, whatever is in.
-    let n_left = (work.rest()?.len() as u64).max(u64::from(applied.stopped.is_some()));
+    let n_left = n_of(&work.rest()?).max(u64::from(applied.stopped.is_some()));
     let git = work.record.git.clone();
     if n_left == 0 && git.is_empty() {
         work.forget()?;
@@ -403,6 +403,11 @@ fn rest_of(project: &Project, store: &Store, record: &Record) -> Result<Vec<Chan
         !here.is_ok_and(|look| plan::is_done(change, look.found.node().as_ref()))
     });
     Ok(rest)
+}
+
+/// Counts what waits as it is told.
+fn n_of(rest: &[Change]) -> u64 {
+    count::counted(rest).len() as u64
 }
 
 /// The record goes last: without it nothing else would ever be.

@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use crate::guest::keep::Difference;
 use crate::guest::keep::auto_run::AutoRun;
 use crate::guest::keep::auto_run::Foremost;
@@ -6,9 +8,31 @@ use crate::guest::keep::compare::told;
 use crate::wire::keep::EntryType;
 use crate::wire::keep::LineCount;
 use crate::wire::keep::MayRun;
+use crate::wire::keep::PathChange;
 use crate::wire::keep::Pending;
 use crate::wire::keep::ReviewedPath;
 use crate::wire::keep::What;
+
+/// Returns what is counted and told of changes: a folder that came or went is one of them only where nothing else tells of it.
+pub(super) fn counted(changes: &[Change]) -> Vec<PathChange> {
+    let mut all = told(changes);
+    let is_folder = |change: &PathChange| change.entry == EntryType::Folder && matches!(change.what, What::Created | What::Deleted);
+    let mut above = BTreeSet::new();
+    for change in all.iter().filter(|change| !is_folder(change)) {
+        let from = if let What::Renamed { from } = &change.what { Some(from) } else { None };
+        for path in [Some(&change.path), from].into_iter().flatten() {
+            above.extend(folders_above(path.as_bytes()).map(<[u8]>::to_vec));
+        }
+    }
+    let folders: BTreeSet<Vec<u8>> = all.iter().filter(|change| is_folder(change)).map(|change| change.path.as_bytes().to_vec()).collect();
+    above.extend(folders.iter().flat_map(|path| folders_above(path)).map(<[u8]>::to_vec));
+    all.retain(|change| !is_folder(change) || !above.contains(change.path.as_bytes()));
+    all
+}
+
+fn folders_above(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    memchr::memchr_iter(b'/', path).map(|at| &path[..at])
+}
 
 /// Sums changes up, with the lines that their unified diff adds and removes.
 pub(super) fn pending(changes: &[Change], difference: &Difference, auto_run: &AutoRun) -> Pending {
@@ -20,7 +44,7 @@ pub(super) fn pending(changes: &[Change], difference: &Difference, auto_run: &Au
         }
     }
     pending.may_run = foremost.named();
-    let mut all = told(changes);
+    let mut all = counted(changes);
     // What a build leaves lies deep, and what a person looks for does not.
     all.sort_by_key(|change| memchr::memchr_iter(b'/', change.path.as_bytes()).count());
     for change in all {
