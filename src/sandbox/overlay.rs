@@ -3,11 +3,13 @@
 /// Returns the options by which it does.
 ///
 /// A colon or a comma would end the path and begin another one, or an option. The engine looks for options of its own between commas before
-/// the kernel sees them; with a slash at its end no path ends in one. A folder of the project can be renamed (`redirect_dir`), and what is
-/// not changed has the number that it has in the project (`xino`).
+/// the kernel sees them; with a slash at its end no path ends in one. What is not changed has the number that it has in the project (`xino`).
+///
+/// A folder of the project cannot be renamed in one step (`redirect_dir`): the new name would only be a note of where the folder lies in the
+/// project, and all that is in it would be gone as soon as it is moved or removed there, be it by what is brought in.
 pub(super) fn overlay(lower: &str, upper: &str) -> String {
     let [lower, upper] = [lower, upper].map(escaped);
-    format!("lowerdir={lower}/,upperdir={upper}/up/,workdir={upper}/wk/,redirect_dir=on,xino=off,nosuid,nodev")
+    format!("lowerdir={lower}/,upperdir={upper}/up/,workdir={upper}/wk/,redirect_dir=nofollow,xino=off,nosuid,nodev")
 }
 
 fn escaped(path: &str) -> String {
@@ -31,7 +33,7 @@ mod tests {
         assert_eq!(
             options("/home/p"),
             "lowerdir=/home/p/,upperdir=/var/lib/docker/volumes/v/_data/up/,workdir=/var/lib/docker/volumes/v/_data/wk/,\
-             redirect_dir=on,xino=off,nosuid,nodev"
+             redirect_dir=nofollow,xino=off,nosuid,nodev"
         );
         for (path, expected) in [
             ("/a:b", r"lowerdir=/a\:b/,"),

@@ -1,4 +1,4 @@
-//! What a program says when it comes upon a file that the sandbox covers, in words that say what is to be done.
+//! What a program says when it comes upon a file that the sandbox covers, or a folder that stays in its place, in words that say what is to be done.
 
 /// Looks at what a failed command printed. It says what may be, as any program may print such words.
 pub(super) fn hint(printed: &str) -> Option<&'static str> {
@@ -9,6 +9,10 @@ pub(super) fn hint(printed: &str) -> Option<&'static str> {
     }
     if is_said(&[".git/", "Read-only file system"]) {
         return Some("git can only read here: leave the changes as they are in the files, and commit nothing");
+    }
+    // What is laid over a project, and what holds folders in place, knows no rename of a folder.
+    if is_said(&["cross-device link"]) {
+        return Some("this folder cannot be renamed in one step here: `mv` copies it, and `git add --all` then tells git of it");
     }
     if is_said(&["Device or resource busy"]) {
         return Some("what is busy may be hidden or read-only in this sandbox, and then stays in its place: leave it there");
@@ -34,6 +38,13 @@ mod tests {
             "error: could not lock config file .git/config: Read-only file system\n",
         ] {
             assert!(hint(printed).is_some_and(|hint| hint.contains("commit nothing")), "{printed}");
+        }
+        for printed in [
+            "fatal: renaming 'src' failed: Invalid cross-device link\n",
+            "OSError: [Errno 18] Invalid cross-device link: 'src' -> 'lib'\n",
+            "Error: EXDEV: cross-device link not permitted, rename 'src' -> 'lib'\n",
+        ] {
+            assert!(hint(printed).is_some_and(|hint| hint.contains("`mv` copies it")), "{printed}");
         }
         assert!(hint("rm: cannot remove '.env': Device or resource busy\n").is_some_and(|hint| hint.contains("stays in its place")));
         for printed in [

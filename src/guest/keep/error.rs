@@ -49,6 +49,12 @@ pub enum Error {
     NoReview { name: String },
     #[error("the session of the review `{name}` was cut off, and what it worked on is gone; `podbay review discard {name}` ends it")]
     NoCopy { name: String },
+    #[error(
+        "the folder `{path}` was renamed in the copy of the review `{name}` by an earlier Podbay, which noted only where it came from: what is in \
+         it is gone as soon as that changes in the project, so nothing goes on in this copy; what waits can be brought in \
+         (`podbay review apply {name}`) or dropped (`podbay review discard {name}`), and a new run begun"
+    )]
+    Redirected { name: String, path: BytesPath },
     #[error("nothing can be chosen by `{pattern}`: {problem}")]
     Pattern { pattern: BytesPath, problem: String },
 }

@@ -9,6 +9,7 @@ mod count;
 mod duplicate;
 mod over;
 mod record;
+mod redirected;
 mod taken;
 
 use std::collections::BTreeMap;
@@ -75,6 +76,8 @@ pub struct Wanted<'a> {
 pub struct Seen<'a> {
     /// What it worked on.
     pub copy: Option<&'a Project>,
+    /// What of that is its own, where it is laid over the project.
+    pub upper: Option<&'a Project>,
     /// What it did with git.
     pub git: Option<&'a WaitingGit>,
     /// What git obeys in the project by settings that are not in it.
@@ -86,6 +89,7 @@ pub fn order(project: &Project, seen: Seen<'_>, state: &Folder, order: &ReviewOr
     Ok(match order {
         ReviewOrder::Copy => return Err(Error::NoCopy { name: "of no session".to_owned() }),
         ReviewOrder::Begin { name, words, is_copied, place } => {
+            redirected::refuse(name, seen)?;
             let copy = seen.copy.filter(|_| *is_copied);
             let began = begin(project, copy, state, name, words)?;
             Record::note_place(state, name, place)?;
@@ -334,6 +338,7 @@ impl<'a> Work<'a> {
         let no_copy = || Error::NoCopy { name: name.to_owned() };
         let cache = cache_of(name);
         let copy = seen.copy.ok_or_else(no_copy)?;
+        redirected::refuse(name, seen)?;
         let undo::Both { store, now, copy } = undo::keep_both(project, state, store, Some((copy, &cache)))?;
         let after = copy.ok_or_else(no_copy)?;
         // What somebody changed in the project meanwhile shows through in the copy.

@@ -84,11 +84,12 @@ impl Places {
             return copied.map(ReviewAnswer::Copied).map_err(|error| with_cause(&error));
         }
         let (project, state) = self.open()?;
-        let copy = match Project::open(&self.copy) {
-            Ok(copy) => Some(copy),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(format!("what the session worked on cannot be opened: {error}")),
+        let worked_on = |path: &Path| match Project::open(path) {
+            Ok(folder) => Ok(Some(folder)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(format!("what the session worked on cannot be opened: {error}")),
         };
+        let (copy, upper) = (worked_on(&self.copy)?, worked_on(&self.upper)?);
         let starts = self.state.join("git");
         if let Some(name) = order.name() {
             let is_there = review::is_on_record(&self.state, name);
@@ -108,7 +109,7 @@ impl Places {
             git::waiting(&starts, folder, &git_of_review(name))
         });
         let obeyed = order.name().map_or_else(Vec::new, |name| git::obeyed_at_start(&starts, &git_of_review(name)));
-        let seen = review::Seen { copy: copy.as_ref(), git: git.as_ref(), obeyed: &obeyed };
+        let seen = review::Seen { copy: copy.as_ref(), upper: upper.as_ref(), git: git.as_ref(), obeyed: &obeyed };
         let answer = review::order(&project, seen, &state, order);
         let mut answer = answer.map_err(|error| with_cause(&error))?;
         if let ReviewAnswer::Reviews { reviews } = &mut answer {

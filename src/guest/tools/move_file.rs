@@ -66,7 +66,9 @@ pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &MoveFile, stop: &At
         }
         Err(Errno::EEXIST | Errno::ENOTEMPTY) => return Err(Fault::Changed { path: call.destination.clone() }),
         Err(Errno::ENOENT) => return Err(Fault::Changed { path: call.source.clone() }),
-        Err(Errno::EXDEV) => return Err(refused(&call.source, "lies on another file system than its new place; copy it and delete it")),
+        Err(Errno::EXDEV) => {
+            return Err(refused(&call.source, "cannot be renamed to there in one step; copy it and delete it, as `mv` does"));
+        }
         Err(errno) => return Err(fault(&call.source, errno)),
     }
     let change =

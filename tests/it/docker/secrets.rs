@@ -343,13 +343,11 @@ fn a_secret_that_a_session_moves_in_its_copy_is_hidden_there_and_not_said_to_hav
     env.write("cfg/credentials.json", SECRET);
     env.write("plain.txt", "plain\n");
     let model = ScriptedModel::new()
-        .calls("bash", json!({"command": "mv cfg cfg2; sleep 20"}))
+        .calls("bash", json!({"command": "mv cfg cfg2; rm -rf cfg; mv cfg/credentials.json cfg2/"}))
         .calls("bash", json!({"command": "cat cfg2/credentials.json cfg/credentials.json; ls cfg2; echo more >> plain.txt"}))
         .says("Done.")
         .start_blocking();
-    let done = run(&mut env.task(&model, &["work", "--changes", "review"]))
-        .expect(0)
-        .says(&["`cfg/credentials.json` of the project was replaced"]);
+    let done = run(&mut env.task(&model, &["work", "--changes", "review"])).expect(0);
     assert!(!done.text().contains("commands of this session could read"), "{}", done.text());
     let last = model.requests().last().expect("a request").to_string();
     assert!(last.contains("credentials.json") && !last.contains("s3cr3t"), "{last}");
