@@ -55,5 +55,6 @@ pub use read::read;
 pub use read::read_with_marks;
 pub use values::ABOVE;
 pub use values::HERE;
+pub use values::LINES_MAX;
 pub use values::TOP;
 pub use values::is_folder;

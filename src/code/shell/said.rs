@@ -12,6 +12,9 @@ use super::runs::RUNNING;
 /// Programs that take what they are given for names, or pass it on.
 const TAKING: [&str; 10] = ["xargs", "read", "mapfile", "readarray", "sort", "uniq", "head", "tail", "tee", "shuf"];
 
+/// Programs that write what they read, as it is.
+const PASSING: [&str; 2] = ["cat", "tee"];
+
 /// All that git keeps: it lies in any folder, and hidden files are seldom among it.
 const TRACKED: &str = "**/*";
 
@@ -36,6 +39,28 @@ pub(super) fn given(command: &Command, before: Option<&Command>, around: Option<
     }
     own.or_else(|| before.and_then(|before| said(before, takes_names)))
         .or_else(|| around.filter(|_| (takes_names && !command.words.is_empty()) || reads_commands).map(ToOwned::to_owned))
+}
+
+/// Returns the text that goes through a pipe behind a command where something expands in it: to a shell it says most of what it will be. `passing` is
+/// what goes into it.
+pub(super) fn passed(command: &Command, passing: Option<String>) -> Option<String> {
+    if !passes(command) {
+        return None;
+    }
+    match command.redirections.iter().rev().find(|redirection| redirection.operator.starts_with('<')) {
+        Some(given) if given.operator == "<<" => given.target.as_ref().map(|target| target.text.clone()),
+        Some(_) => None,
+        None => passing.filter(|_| command.piped),
+    }
+}
+
+/// Returns whether a command may take such a text for more than names, and does not only pass it on.
+pub(super) fn takes_text(command: &Command) -> bool {
+    command.piped && !command.name().is_none_or(|name| TAKING.contains(&name)) && !passes(command)
+}
+
+fn passes(command: &Command) -> bool {
+    command.name().is_some_and(|name| PASSING.contains(&name))
 }
 
 /// Returns whether a command without words gives an input to those within it.
@@ -172,7 +197,8 @@ fn said(command: &Command, takes_names: bool) -> Option<String> {
             let text = if command.name() == Some("printf") { formatted(&words) } else { words.join(" ") };
             Some(text.replace("\\n", "\n").replace("\\0", "\n"))
         }
-        "sort" | "uniq" | "head" | "tail" | "tee" | "shuf" if takes_names => command.given.clone(),
+        "cat" if arguments.iter().all(|word| matches!(word.text.as_str(), "-" | "-u")) => command.given.clone(),
+        "sort" | "uniq" | "head" | "tail" | "tee" | "shuf" => command.given.clone(),
         "ls" if takes_names => {
             let options = || arguments.iter().filter(|word| word.text.starts_with('-') && !word.text.starts_with("--"));
             let as_they_are = options().any(|word| word.text.contains('d'));

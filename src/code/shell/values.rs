@@ -36,7 +36,7 @@ pub const ABOVE: [&str; 6] =
 /// Longest value that is put in.
 const VALUE_MAX: usize = 1024;
 /// Most lines of one text that are put into a variable, one after the other.
-const LINES_MAX: usize = 16;
+pub const LINES_MAX: usize = 16;
 
 /// Most variables that stand for others.
 const REFERENCES_MAX: usize = 16;

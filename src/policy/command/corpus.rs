@@ -123,6 +123,10 @@ fn what_may_be_read_in_many_ways_is_judged_in_little_time() {
         format!("find . {}", "-exec mv {} a \\; ".repeat(5000)),
         format!("ln -s /workspace l\nA=$PWD\nfor f in a b c; do {}done", "cd $f; rm $A/l/$f; ".repeat(4000)),
         format!("find {} {}", "a ".repeat(20_000), "-name b ".repeat(6000)),
+        format!("cat <<'E' {}\n{}\nE", "| cat ".repeat(6000), "rm x\n".repeat(10_000)),
+        format!("cat <<E {}| sh\n{}\nE", "| cat ".repeat(6000), "rm $x\n".repeat(9000)),
+        "echo rm x | env nice timeout 5 nohup sh\n".repeat(2500),
+        format!("echo '{}' | xargs -I{{}} sh -c '{{}}'", "rm x y\n".repeat(12_000)),
     ];
     for text in texts {
         let started = std::time::Instant::now();

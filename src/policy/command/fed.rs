@@ -176,7 +176,9 @@ impl<'a> Feeding<'a> {
             self.around = given;
         }
         if matches!(command.name(), Some("read" | "mapfile" | "readarray")) {
-            let is_unread = command.given.is_none() && given.or(self.around) == Some(false);
+            // Of a longer one not every line was put where the variable stands.
+            let is_read = command.given.as_ref().is_some_and(|given| given.lines().count() <= shell::LINES_MAX);
+            let is_unread = !is_read && given.or(self.around) == Some(false);
             let names = command.arguments().iter().filter_map(Word::known).filter(|text| !text.starts_with('-'));
             for name in names {
                 if is_unread {

@@ -65,7 +65,14 @@ pub fn read(text: &str) -> Script {
 
 /// The same, where what variables hold of folders is marked by the command that gave it to them.
 pub fn read_with_marks(text: &str) -> Script {
-    let mut reader = Reader { left: TOTAL_MAX, handed: HANDED_MAX, calls: CALLS_MAX, called_left: CALLED_TOTAL, ..Reader::default() };
+    let mut reader = Reader {
+        left: TOTAL_MAX,
+        given_left: TOTAL_MAX,
+        handed: HANDED_MAX,
+        calls: CALLS_MAX,
+        called_left: CALLED_TOTAL,
+        ..Reader::default()
+    };
     reader.text(text, 0, 0);
     if let Some(file) = reader.files.written_behind().map(ToOwned::to_owned) {
         reader.doubt(&file, "it may be run once more when the text has written it");
@@ -101,6 +108,8 @@ impl Found {
 struct Reader {
     script: Script,
     left: usize,
+    /// How much commands may still be given of what others say.
+    given_left: usize,
     handed: usize,
     values: Values,
     computed: Vec<Computed>,
@@ -179,6 +188,8 @@ impl Reader {
         let (mut before, mut around): (Option<Command>, Option<String>) = (None, None);
         // The one before with the values of variables in their places.
         let mut piping: Option<Command> = None;
+        // What goes through the pipe where something expands in it.
+        let mut passing: Option<String> = None;
         // What is behind the last command of a pipe belongs to all of it in the tree.
         let redirects =
             found.commands.iter().any(|command| command.words.is_empty() && command.redirections.iter().any(Redirection::reads));
@@ -197,6 +208,7 @@ impl Reader {
             command.takes_branches =
                 !renames && !redirects && said::takes_what_is_piped(&command) && before.as_ref().is_some_and(said::gives_branches);
             command.given = said::given(&command, before.as_ref().filter(|_| command.piped), around.as_deref());
+            passing = self.give_what_passes(&mut command, passing);
             if said::gives(&command) {
                 around.clone_from(&command.given);
             }

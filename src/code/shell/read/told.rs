@@ -7,10 +7,13 @@ use crate::code::shell::Redirection;
 use crate::code::shell::Word;
 use crate::code::shell::WordKind;
 use crate::code::shell::runs;
+use crate::code::shell::said;
 use crate::code::shell::written;
 
 /// Most substitutions that are looked at for what they say.
 const TOLD_MAX: usize = 256;
+/// Why what a command is given is in doubt.
+const TOO_MUCH_GIVEN: &str = "too much of what the text says goes from one command to the next";
 
 impl Reader {
     /// Remembers what a command writes where a group or a function around it is written into a file.
@@ -23,6 +26,27 @@ impl Reader {
         let redirections: Vec<Redirection> = command.redirections.iter().cloned().chain(added).collect();
         if redirections.len() > command.redirections.len() {
             self.files.note(&Command { redirections, ..command.clone() }, before);
+        }
+    }
+
+    /// Gives a command the text that goes through a pipe, where something expands in that; returns what goes on behind it.
+    pub(super) fn give_what_passes(&mut self, command: &mut Command, passing: Option<String>) -> Option<String> {
+        if command.given.is_none() && said::takes_text(command) {
+            command.given.clone_from(&passing);
+        }
+        let passing = said::passed(command, passing);
+        self.bound_given(command);
+        passing
+    }
+
+    /// Takes away what a command is given where that is too much: each command of a pipe has a copy of its own.
+    fn bound_given(&mut self, command: &mut Command) {
+        let length = command.given.as_ref().map_or(0, String::len);
+        if let Some(left) = self.given_left.checked_sub(length) {
+            self.given_left = left;
+        } else {
+            command.given = None;
+            self.doubt(command.name().unwrap_or("…"), TOO_MUCH_GIVEN);
         }
     }
 

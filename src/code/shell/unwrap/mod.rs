@@ -15,6 +15,7 @@ use super::Assignment;
 use super::Command;
 use super::Word;
 use super::WordKind;
+use super::runs::RUNNING;
 
 /// What a command starts in its turn.
 #[derive(Default)]
@@ -50,6 +51,9 @@ impl Unwrapped {
         }
     }
 }
+
+/// Most lines that a shell is given one by one.
+const LINES_MAX: usize = 16;
 
 const UNKNOWN_TEXT: &str = "a text for a shell that is not known";
 
@@ -136,6 +140,8 @@ fn wrapped(command: &Command, wrapper: &Wrapper, unwrapped: &mut Unwrapped) {
     // A shell behind it reads the text that was meant for it.
     let texts = command.redirections.iter().filter(|redirection| matches!(redirection.operator.as_str(), "<<" | "<<<"));
     inner.redirections.extend(texts.cloned());
+    // So does one behind a pipe; these read that themselves.
+    inner.given = command.given.clone().filter(|_| !matches!(wrapper.name, "parallel" | "xargs"));
     if wrapper.name == "parallel" {
         unwrapped.doubt("parallel", "what it makes of its words, or of lines that it reads, is not known");
     }
@@ -154,9 +160,9 @@ fn wrapped(command: &Command, wrapper: &Wrapper, unwrapped: &mut Unwrapped) {
             if let Some(placeholder) = scan.placeholder.as_deref().filter(|_| is_path) {
                 inner.words.iter_mut().filter(|word| word.text == placeholder).for_each(|word| word.text.insert_str(0, "./"));
             }
-            if let Some(given) = &command.given {
+            if let Some(text) = &command.given {
                 let word = |text: &str| Word { kind: WordKind::Known, ..Word::unknown(text) };
-                let given = given.split_whitespace().map(|text| text.trim_matches(['\'', '"']));
+                let given = text.split_whitespace().map(|text| text.trim_matches(['\'', '"']));
                 let mut told = inner.clone();
                 match scan.placeholder.as_deref() {
                     Some(placeholder) => {
@@ -167,6 +173,7 @@ fn wrapped(command: &Command, wrapper: &Wrapper, unwrapped: &mut Unwrapped) {
                     None => told.words.extend(given.map(word)),
                 }
                 unwrapped.inner.push(Inner::Command(told));
+                shells_of_lines(&inner, text, scan.placeholder.as_deref(), unwrapped);
             }
             inner.words.push(Word::unknown(taken));
         }
@@ -185,6 +192,26 @@ fn wrapped(command: &Command, wrapper: &Wrapper, unwrapped: &mut Unwrapped) {
         _ => {}
     }
     unwrapped.inner.push(Inner::Command(inner));
+}
+
+/// Adds a shell once for each line of what `xargs` reads: with `-I` or `-d` all of a line is one word, and may be its text.
+fn shells_of_lines(shell: &Command, text: &str, placeholder: Option<&str>, unwrapped: &mut Unwrapped) {
+    if !shell.name().is_some_and(|name| RUNNING.contains(&name)) {
+        return;
+    }
+    let known = |text: String| Word { kind: WordKind::Known, ..Word::unknown(&text) };
+    for line in text.lines().filter(|line| line.contains(' ')).take(LINES_MAX) {
+        let line = line.replace(['\'', '"'], "");
+        let put = |word: &Word| match placeholder.filter(|placeholder| word.text.contains(placeholder)) {
+            Some(placeholder) => known(word.text.replace(placeholder, &line)),
+            None => word.clone(),
+        };
+        let mut words: Vec<Word> = shell.words.iter().map(put).collect();
+        if placeholder.is_none() {
+            words.push(known(line.clone()));
+        }
+        unwrapped.inner.push(Inner::Command(Command { words, ..Command::default() }));
+    }
 }
 
 /// Returns whether a word in front of the program that `xargs` starts leaves it what it reads, and where that ends.

@@ -89,7 +89,8 @@ pub(super) fn shell(command: &Command, name: &str, unwrapped: &mut Unwrapped) {
         }
         _ => {
             unwrapped.doubt(name, UNKNOWN_TEXT);
-            unwrapped.inner.extend(command.given.clone().filter(|_| !has_text).map(|text| Inner::Called(text, given_words)));
+            let given = command.given.clone().or_else(|| text_with_expansions(command));
+            unwrapped.inner.extend(given.filter(|_| !has_text).map(|text| Inner::Called(text, given_words)));
         }
     }
 }
@@ -100,6 +101,12 @@ fn text_given(command: &Command) -> Option<&str> {
     given.filter(|redirection| matches!(redirection.operator.as_str(), "<<" | "<<<"))?.target.as_ref()?.known()
 }
 
+/// Returns the text of a here-document in which something expands, as it is written: most of it is what it says.
+fn text_with_expansions(command: &Command) -> Option<String> {
+    let given = command.redirections.iter().rev().find(|redirection| redirection.operator.starts_with('<'))?;
+    (given.operator == "<<").then(|| given.target.as_ref().map(|target| target.text.clone()))?
+}
+
 /// `source FILE` reads a file that is there already, unless its name is not known.
 pub(super) fn source(command: &Command, name: &str, unwrapped: &mut Unwrapped) {
     let file = after_dashes(command.arguments()).first();
@@ -107,7 +114,8 @@ pub(super) fn source(command: &Command, name: &str, unwrapped: &mut Unwrapped) {
         Some(path) if !is_stream(path) => {}
         _ => {
             unwrapped.doubt(file.map_or(name, |file| &file.text), "what is in the file that it reads is not known");
-            unwrapped.inner.extend(text_given(command).map(|text| Inner::Text(text.to_owned())));
+            let text = text_given(command).map(ToOwned::to_owned).or_else(|| command.given.clone());
+            unwrapped.inner.extend(text.map(Inner::Text));
         }
     }
 }
