@@ -11,6 +11,7 @@
 
 mod changed;
 mod command;
+mod continued;
 mod expansion;
 mod files;
 mod gap;

@@ -51,9 +51,8 @@ fn is_end_or_line(sign: char) -> bool {
 /// Returns a text with one command on each line, which is always read: what stands in another one between the signs that may end a command.
 pub(super) fn of(text: &str) -> String {
     let mut pieces = String::with_capacity(text.len());
-    let text = text.replace("\\\n", " ");
-    for line in text.lines().filter(|line| !line.trim_start().starts_with('#')) {
-        let mut rest = line;
+    for line in lines(text).iter().filter(|line| !line.trim_start().starts_with('#')) {
+        let mut rest = line.as_str();
         let mut is_in_braces = false;
         loop {
             let end = rest.find(is_end).unwrap_or(rest.len());
@@ -64,6 +63,22 @@ pub(super) fn of(text: &str) -> String {
         }
     }
     pieces
+}
+
+/// Returns the lines of a text, those joined that a backslash continues; what begins a comment is not continued.
+fn lines(text: &str) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    let mut goes_on = false;
+    for line in text.lines() {
+        let n_signs = line.len() - line.trim_end_matches('\\').len();
+        let (line, continues) = line.strip_suffix('\\').filter(|_| n_signs % 2 == 1).map_or((line, false), |line| (line, true));
+        match lines.last_mut().filter(|_| goes_on) {
+            Some(last) => last.push_str(line),
+            None => lines.push(line.to_owned()),
+        }
+        goes_on = continues && !line.trim_start().starts_with('#') && !line.contains(" #");
+    }
+    lines
 }
 
 fn is_end(sign: char) -> bool {
@@ -109,6 +124,8 @@ mod tests {
             ("if ! test a,b; then make; fi", "test a,b \nmake \nfi \n"),
             ("a=(ls -l)", "a= \nls -l \n"),
             ("git \\\n push", "git push \n"),
+            ("g\\\nit push # x \\\nls", "git push x \nls \n"),
+            ("# x \\\nls\\\\\npwd", "ls \npwd \n"),
             (">x ls; > x ls", "ls \nls \n"),
             ("", ""),
         ] {

@@ -127,6 +127,8 @@ fn what_may_be_read_in_many_ways_is_judged_in_little_time() {
         format!("cat <<E {}| sh\n{}\nE", "| cat ".repeat(6000), "rm $x\n".repeat(9000)),
         "echo rm x | env nice timeout 5 nohup sh\n".repeat(2500),
         format!("echo '{}' | xargs -I{{}} sh -c '{{}}'", "rm x y\n".repeat(12_000)),
+        "r\\\nm x\n".repeat(14_000),
+        format!("{}{}", "(".repeat(500), "r\\\nm x;".repeat(12_000)),
     ];
     for text in texts {
         let started = std::time::Instant::now();

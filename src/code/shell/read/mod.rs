@@ -16,6 +16,7 @@ use super::Script;
 use super::Value;
 use super::Word;
 use super::WordKind;
+use super::continued;
 use super::files::Files;
 use super::numbers::Computed;
 use super::parse;
@@ -261,6 +262,11 @@ impl Reader {
     /// Reads what stands plainly in a text that could not be read, once.
     fn pieces(&mut self, text: &str, depth: usize, shell: usize) {
         if !std::mem::replace(&mut self.is_in_pieces, true) {
+            let joined = continued::joined(text);
+            if let Some(joined) = &joined {
+                self.text(joined, depth, shell);
+            }
+            let text = joined.as_deref().unwrap_or(text);
             if let Some(plain) = pieces::without_words_before_groups(text) {
                 self.text(&plain, depth, shell);
             }
