@@ -12,6 +12,7 @@ use super::expansion;
 use super::expansion::Followed;
 use super::held;
 use super::said;
+use super::unwrap::unnamed;
 
 /// How the folder is written that a command runs in.
 pub const HERE: [&str; 12] = [
@@ -76,7 +77,7 @@ impl Values {
             let value = assignment.value.as_ref().and_then(|value| match value.known() {
                 Some(text) => Some(text.to_owned()),
                 None if is_folder(&value.text) => Some(value.text.clone()),
-                None => self.replaced(&value.text).or_else(|| joined(&said::listed(value)?)).or_else(|| missing(&value.text, given_words)),
+                None => self.replaced(&value.text).or_else(|| Self::said(value, given_words)),
             });
             let stays = |value: &String| {
                 value.len() <= VALUE_MAX && (!value.contains('$') || is_folder(value) || missing(value, given_words).is_some())
@@ -87,6 +88,13 @@ impl Values {
                 None => _ = self.0.remove(&assignment.name),
             }
         }
+    }
+
+    /// Returns what a value comes to that no other variable says.
+    fn said(value: &Word, given_words: usize) -> Option<String> {
+        let listed = said::listed(value).and_then(|listed| joined(&listed));
+        let program = || unnamed::said(&value.text).first().map(|name| (*name).to_owned());
+        listed.or_else(program).or_else(|| missing(&value.text, given_words))
     }
 
     /// Gives a variable a value, and those that stand for it.

@@ -129,6 +129,9 @@ fn what_may_be_read_in_many_ways_is_judged_in_little_time() {
         format!("echo '{}' | xargs -I{{}} sh -c '{{}}'", "rm x y\n".repeat(12_000)),
         "r\\\nm x\n".repeat(14_000),
         format!("{}{}", "(".repeat(500), "r\\\nm x;".repeat(12_000)),
+        "/b*/*?*?*?* x\n".repeat(7000),
+        format!("/bin/?? {}", "x ".repeat(50_000)),
+        "$(which rm git sh) x\n".repeat(4500),
     ];
     for text in texts {
         let started = std::time::Instant::now();

@@ -8,6 +8,7 @@ mod options;
 mod shell;
 pub(super) mod starters;
 mod table;
+pub(super) mod unnamed;
 
 use self::options::Scan;
 use self::table::Wrapper;
@@ -62,7 +63,10 @@ pub(super) fn unwrap(command: &Command) -> Unwrapped {
     let mut unwrapped = Unwrapped::default();
     shell::prompts(command, &mut unwrapped);
     environment::set(command, &mut unwrapped);
-    let Some(name) = command.name() else { return unwrapped };
+    let Some(name) = command.name() else {
+        unnamed::started(command, &mut unwrapped);
+        return unwrapped;
+    };
     let arguments = command.arguments();
     shell::evaluated(name, command, &mut unwrapped);
     starters::started(name, command, &mut unwrapped);
