@@ -1,5 +1,6 @@
 //! Reading a text: each command in it, what that starts, and what it is given.
 
+mod aliased;
 mod called;
 mod doubtful;
 mod told;
@@ -116,6 +117,8 @@ struct Reader {
     computed: Vec<Computed>,
     /// What functions do, by their names.
     bodies: HashMap<String, String>,
+    /// Names that it gives to other programs, and what they stand for.
+    aliases: HashMap<String, String>,
     /// Files that the text writes, and what it writes into them.
     files: Files,
     /// How many calls, and files that are run, may still be read; and those that are just being read.
@@ -310,6 +313,8 @@ impl Reader {
                 }
             }
             command.starts_another = unwrapped.nothing_else && (!texts.is_empty() || !inner_commands.is_empty());
+            self.note_aliases(&command);
+            inner_commands.extend(self.aliased(&command));
             let ran = if self.calls > 0 { self.files.script(&command, self.piping.as_ref()) } else { None };
             if self.calls > 0 {
                 command.runs = self.given(&command, ran.as_ref());

@@ -1,0 +1,61 @@
+//! Names that the text gives to other programs: by an alias, or in the table of where programs are.
+
+use super::Reader;
+use crate::code::shell::Command;
+use crate::code::shell::Word;
+use crate::code::shell::WordKind;
+
+/// Most names that are remembered.
+const NAMES_MAX: usize = 32;
+/// The longest text of an alias that is remembered.
+const TEXT_MAX: usize = 1024;
+/// Most aliases that stand for one another.
+const CHAIN_MAX: usize = 4;
+
+impl Reader {
+    /// Remembers the names that a command gives: `alias NAME=TEXT`, `hash -p PATH NAME`.
+    pub(super) fn note_aliases(&mut self, command: &Command) {
+        let texts = command.arguments().iter().filter_map(Word::known);
+        let named: Vec<(&str, &str)> = match (command.name(), command.arguments()) {
+            (Some("alias"), _) => texts.filter_map(|text| text.split_once('=')).collect(),
+            (Some("hash"), [option, path, names @ ..]) if option.text == "-p" => {
+                let path = path.known().unwrap_or_default();
+                names.iter().filter_map(|name| Some((name.known()?, path))).collect()
+            }
+            _ => return,
+        };
+        for (name, text) in named.into_iter().filter(|(_, text)| text.len() <= TEXT_MAX) {
+            if self.aliases.len() < NAMES_MAX {
+                self.aliases.insert(name.to_owned(), text.to_owned());
+            }
+        }
+    }
+
+    /// Returns a command with what its name stands for in its place. Of several commands that is the last, which gets the words; all of them are read
+    /// where the alias is made.
+    pub(super) fn aliased(&self, command: &Command) -> Option<Command> {
+        let mut words = command.words.clone();
+        for _ in 0..CHAIN_MAX {
+            let name = words.first().and_then(Word::known).filter(|_| !command.is_started);
+            let Some(text) = name.and_then(|name| self.aliases.get(name)) else { break };
+            let last = text.rsplit(|c| ";|&\n({`".contains(c)).next().unwrap_or_default();
+            words.splice(..1, last.split_whitespace().map(word));
+        }
+        (words.first() != command.program()).then(|| Command {
+            words,
+            redirections: command.redirections.clone(),
+            given: command.given.clone(),
+            ..Command::default()
+        })
+    }
+}
+
+fn word(text: &str) -> Word {
+    let bare = text.replace(['\'', '"'], "");
+    let kind = match text {
+        _ if text.contains('$') => WordKind::Unknown,
+        _ if text.len() == bare.len() && text.contains(['*', '?']) => WordKind::Pattern,
+        _ => WordKind::Known,
+    };
+    Word { kind, ..Word::unknown(&bare) }
+}
