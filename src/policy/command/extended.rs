@@ -10,7 +10,9 @@ use super::place;
 /// Returns why a text is blocked that gives such a pattern to what takes files away.
 pub(super) fn reason(text: &str, grounds: &[Ground]) -> Option<String> {
     static GIVEN: LazyLock<Regex> = LazyLock::new(|| {
-        let pattern = r"(?:!\([^()\s]*\)|[@?*+]\([*?.|]*\))";
+        // Any sign but some, or any letter.
+        let most = r"\[[!^][^\]]*\]|\[\[:(?:alnum|alpha|graph|lower|print|word):\]\]|\[[^\]]*[A-Za-z]-[A-Za-z][^\]]*\]";
+        let pattern = format!(r"(?:!\([^()\s]*\)|[@?*+]\((?:[*?.|]|{most})*\))");
         let given = format!(r#"\b(?:rm|unlink|shred|truncate|chmod)\b[^;&\n]*?\s(?:\./)*{pattern}(?:[\s;&|)'"/]|$)"#);
         Regex::new(&given).expect("a pattern of our own")
     });
