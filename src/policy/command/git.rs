@@ -291,7 +291,7 @@ fn gated(verb: &str, rest: &[Word]) -> Option<String> {
 }
 
 /// `git rm --cached`, which leaves the files where they are: `git add` brings them back.
-fn only_from_index(rest: &[Word]) -> bool {
+pub(super) fn only_from_index(rest: &[Word]) -> bool {
     let is_plain = |word: &Word| {
         let is_option = word.text.starts_with('-');
         matches!(word.text.as_str(), "--" | "--cached" | "--force" | "--ignore-unmatch" | "--quiet")

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::blocked::takes_all;
+use super::git;
 use super::ground::Ground;
 use super::place::precious;
 use super::sed_script;
@@ -221,7 +222,9 @@ fn opens_words(command: &Command) -> bool {
             // Names from a file are shown where there is no such file.
             let from_file =
                 |word: &Word| word.known().is_none_or(|text| text.starts_with("-X") || (text.starts_with("--") && text.len() > 2));
-            verb.known().is_some_and(|verb| GIT_LISTS.contains(&verb)) && !rest.iter().any(from_file)
+            let lists = verb.known().is_some_and(|verb| GIT_LISTS.contains(&verb)) && !rest.iter().any(from_file);
+            // The file stays, and git no longer keeps what is in it.
+            lists || (verb.known() == Some("rm") && git::only_from_index(rest))
         }
         _ => LISTS.contains(&name),
     };
