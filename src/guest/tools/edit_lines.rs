@@ -12,7 +12,7 @@ use crate::wire::Edited;
 use crate::wire::Fault;
 use crate::wire::LineOperation;
 
-/// Changes lines by their numbers; the new ones get the line ends of those around them.
+/// Changes lines by their numbers; each new one gets the line end of that which it replaces, or of those around it.
 pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &EditLines) -> Result<Edited, Fault> {
     let path = &call.path;
     let _changing = workspace.changing();
@@ -65,9 +65,9 @@ fn changed(text: &[u8], content: &str, call: &EditLines) -> Result<Vec<u8>, Faul
     if end < start {
         return Err(invalid("end_line", "comes before start_line"));
     }
-    let end_of = |line: &&&[u8]| line.ends_with(b"\n");
-    let near = lines[..start].iter().rev().chain(&lines[start..]).find(end_of);
-    let newline: &[u8] = if near.is_some_and(|line| line.ends_with(b"\r\n")) { b"\r\n" } else { b"\n" };
+    let end_of_line = |line: &&&[u8]| line.ends_with(b"\n");
+    let near = lines[..start].iter().rev().chain(&lines[start..]).find(end_of_line);
+    let newline = near.map_or(&b"\n"[..], |line| line_end(line));
     let mut out: Vec<u8> = lines[..start].concat();
     let mut new: Vec<&str> = content.split('\n').collect();
     // The newline at the end belongs to the last line.
@@ -77,7 +77,11 @@ fn changed(text: &[u8], content: &str, call: &EditLines) -> Result<Vec<u8>, Faul
     if !new.is_empty() && !out.is_empty() && !out.ends_with(b"\n") {
         out.extend_from_slice(newline);
     }
+    // Each line has the end of the one that it replaces, and those that are more the one before.
+    let mut newline = newline;
+    let mut replaced = lines[start..end].iter().filter(end_of_line);
     for line in &new {
+        newline = replaced.next().map_or(newline, |line| line_end(line));
         out.extend_from_slice(line.strip_suffix('\r').unwrap_or(line).as_bytes());
         out.extend_from_slice(newline);
     }
@@ -88,6 +92,10 @@ fn changed(text: &[u8], content: &str, call: &EditLines) -> Result<Vec<u8>, Faul
         out.truncate(out.len() - newline.len());
     }
     Ok(out)
+}
+
+fn line_end(line: &[u8]) -> &'static [u8] {
+    if line.ends_with(b"\r\n") { b"\r\n" } else { b"\n" }
 }
 
 #[cfg(test)]
@@ -111,6 +119,20 @@ mod tests {
             ("one\n", LineOperation::Insert, "\u{feff}top\n", "\u{feff}top\none\n"),
         ] {
             assert_eq!(changed(text, operation, 1, content), expected);
+        }
+    }
+
+    #[test]
+    fn a_line_has_the_end_of_the_one_that_it_replaces() {
+        for (text, operation, content, expected) in [
+            ("a\r\nb\nc\r\n", LineOperation::Replace, "B\n", "a\r\nB\nc\r\n"),
+            ("a\nb\r\nc\n", LineOperation::Replace, "B\n", "a\nB\r\nc\n"),
+            ("a\nb\r\nc\n", LineOperation::Replace, "B\n2", "a\nB\r\n2\r\nc\n"),
+            ("a\r\nb", LineOperation::Replace, "B", "a\r\nB"),
+            ("a\r\nb", LineOperation::Replace, "B\n", "a\r\nB\r\n"),
+            ("a\r\nb\n", LineOperation::Insert, "x\n", "a\r\nx\r\nb\n"),
+        ] {
+            assert_eq!(changed(text, operation, 2, content), expected, "{text:?}");
         }
     }
 }

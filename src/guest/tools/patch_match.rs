@@ -287,12 +287,17 @@ impl<'a> Text<'a> {
             // Where a patch shows `\r` itself, it means the line ends that it writes.
             let is_literal = hunk.old().any(|line| line.ends_with('\r'));
             let mut number = 0;
-            for line in &hunk.lines {
+            let mut replaced: &[&'a [u8]] = &[];
+            for (place, line) in hunk.lines.iter().enumerate() {
+                if place.checked_sub(1).is_none_or(|before| matches!(hunk.lines[before], PatchLine::Keep(_))) {
+                    replaced = self.replaced_ends(&hunk.lines[place..], at);
+                }
                 match line {
                     PatchLine::Keep(_) => copy(&mut out, at),
                     PatchLine::Remove(_) => {}
                     PatchLine::Add(text) => {
-                        let near = out.last().map(|(_, end)| *end).filter(|end| !end.is_empty());
+                        let own = replaced.split_off_first().copied().filter(|end| !end.is_empty());
+                        let near = own.or_else(|| out.last().map(|(_, end)| *end).filter(|end| !end.is_empty()));
                         let near = near.or_else(|| self.ends.get(at).copied().filter(|end| !end.is_empty())).unwrap_or(common);
                         let end: &[u8] = match (is_literal, text.ends_with('\r')) {
                             (true, true) => b"\r\n",
@@ -322,6 +327,13 @@ impl<'a> Text<'a> {
             text.extend_from_slice(end);
         }
         text
+    }
+
+    /// Returns the ends of the lines that a hunk takes away from this place on, up to the next one that it keeps: those that it adds replace them.
+    fn replaced_ends(&self, lines: &[PatchLine], at: usize) -> &[&'a [u8]] {
+        let changed = lines.iter().take_while(|line| !matches!(line, PatchLine::Keep(_)));
+        let n_removed = changed.filter(|line| matches!(line, PatchLine::Remove(_))).count();
+        self.ends.get(at..at + n_removed).unwrap_or_default()
     }
 
     /// Gives every line but the last its end, and that one what the patch says or what the file had.
