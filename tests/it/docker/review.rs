@@ -228,7 +228,7 @@ fn a_folder_that_a_run_renamed_stays_whole_when_the_old_one_is_gone() {
     let Some(env) = TestBox::new() else { return };
     let go_on = |command: &str, flags: &[&str]| held_back(&env, command, &[&["--continue"][..], flags].concat());
     for name in ["1", "2"] {
-        env.write(&format!("src/{name}"), &format!("{name}\n"));
+        env.write(&format!("src/{name}"), format!("{name}\n"));
     }
     env.write("Makefile", "all:\n");
     // What runs by itself waits on; the rest is brought in, and with it the old name goes from the project.

@@ -178,9 +178,9 @@ fn is_command(before: Option<&Token>) -> bool {
 
 /// Whether `xargs` stands before, with options of its own between.
 fn follows_xargs(before: &[Token]) -> bool {
-    let command = before.iter().rev().take_while(|token| matches!(token, Token::Word(_))).map(Token::word);
-    let is_of_option = |word: &&[u8]| word.starts_with(b"-") || *word == b"{}" || word.iter().all(u8::is_ascii_digit);
-    command.skip_while(is_of_option).next().is_some_and(|word| split(word).1 == b"xargs")
+    let mut command = before.iter().rev().take_while(|token| matches!(token, Token::Word(_))).map(Token::word);
+    let is_of_option = |word: &[u8]| word.starts_with(b"-") || word == b"{}" || word.iter().all(u8::is_ascii_digit);
+    command.find(|word| !is_of_option(word)).is_some_and(|word| split(word).1 == b"xargs")
 }
 
 /// Parts a script into lines, and loops with all that is in them.
