@@ -226,14 +226,11 @@ fn with_folders(command: &Command, grounds: &[Ground]) -> Option<Command> {
     })
 }
 
-/// Returns whether a text is the name of a folder that `mktemp` makes where nothing else is, unless a variable says where.
-fn is_making(text: &str) -> bool {
-    const MAKING: [&str; 3] = ["$(mktemp -d)", "`mktemp -d`", "$(mktemp -d -t "];
-    MAKING[..2].contains(&text) || text.strip_prefix(MAKING[2]).is_some_and(|rest| !rest.contains(['/', '$', '`']))
-}
-
 /// Returns the variables that hold the name of a folder which `mktemp` made where nothing else is, and nothing but that.
 pub(super) fn made(script: &Script) -> BTreeSet<&str> {
+    const MAKING: [&str; 3] = ["$(mktemp -d)", "`mktemp -d`", "$(mktemp -d -t "];
+    let is_making =
+        |text: &str| MAKING[..2].contains(&text) || text.strip_prefix(MAKING[2]).is_some_and(|rest| !rest.contains(['/', '$', '`']));
     let sets = || script.commands.iter().flat_map(|command| &command.assignments);
     let is_made = |value: Option<&Word>| value.is_some_and(|value| is_making(&value.text));
     let mut made: BTreeSet<&str> = sets().filter(|set| is_made(set.value.as_ref())).map(|set| set.name.as_str()).collect();
@@ -253,13 +250,6 @@ pub(super) fn made(script: &Script) -> BTreeSet<&str> {
         made.remove(text);
     }
     made
-}
-
-/// Returns whether a command may say where `mktemp` makes what it makes.
-fn names_folder_for_passing(command: &Command) -> bool {
-    let gives = command.name().is_some_and(unset::gives);
-    let may_be = |word: &Word| word.text.starts_with("TMPDIR") || (gives && word.kind == WordKind::Unknown);
-    command.assignments.iter().any(|set| set.name == "TMPDIR") || command.words.iter().any(may_be)
 }
 
 /// Returns the folder of such a variable, or one in it, as a place.
@@ -282,8 +272,6 @@ struct There {
     made: Vec<String>,
     /// Variables that hold one that was made where nothing else is.
     fresh: BTreeSet<String>,
-    /// Nothing says that `mktemp` makes them elsewhere.
-    makes_in_tmp: bool,
     /// Names that something gives a value.
     given: Given,
     /// Shells that are left when a command fails.
@@ -297,7 +285,6 @@ impl There {
             folders: vec![begin.clone()],
             made: Vec::new(),
             fresh: made(script).into_iter().map(ToOwned::to_owned).collect(),
-            makes_in_tmp: !script.commands.iter().any(names_folder_for_passing),
             given: Given::of(script),
             settings: Settings::default(),
             links: Links::default(),
@@ -332,9 +319,7 @@ impl There {
         let here = stand.here.as_deref();
         let fresh: BTreeSet<&str> = self.fresh.iter().map(String::as_str).collect();
         let into_fresh = || arguments.first().and_then(|word| in_made(word, &fresh));
-        let into_new = || arguments.first().filter(|word| self.makes_in_tmp && is_making(&word.text)).map(|_| Place::made());
-        let mut after =
-            Stand::at(moved(arguments, here).or_else(into_fresh).or_else(into_new).filter(|place| place.parts.len() <= PARTS_MAX));
+        let mut after = Stand::at(moved(arguments, here).or_else(into_fresh).filter(|place| place.parts.len() <= PARTS_MAX));
         // Through a link the shell stands where that leads.
         if let Some(led) = after.here.as_ref().and_then(|place| self.links.through(place, true)) {
             after.here = Some(Rc::new(led));

@@ -26,11 +26,6 @@ impl Place {
         Self { is_home: false, parts: vec!["workspace".to_owned()] }
     }
 
-    /// Returns a folder that `mktemp` has just made.
-    pub(super) fn made() -> Self {
-        Self { is_home: false, parts: vec!["tmp".to_owned(), "tmp.".to_owned()] }
-    }
-
     pub(super) fn is_in_project(&self) -> bool {
         !self.is_home && self.parts.first().is_some_and(|first| first == "workspace")
     }
