@@ -70,7 +70,7 @@ pub(super) fn unwrap(command: &Command) -> Unwrapped {
     let arguments = command.arguments();
     shell::evaluated(name, command, &mut unwrapped);
     starters::started(name, command, &mut unwrapped);
-    literal::handed(name, command, &mut unwrapped);
+    literal::handed(name, arguments, &mut unwrapped);
     match name {
         "bash" | "sh" | "dash" | "zsh" | "ksh" | "ash" | "rbash" | "fish" => shell::shell(command, name, &mut unwrapped),
         "eval" => shell::eval(arguments, &mut unwrapped),
