@@ -132,6 +132,7 @@ fn what_may_be_read_in_many_ways_is_judged_in_little_time() {
         "/b*/*?*?*?* x\n".repeat(7000),
         format!("/bin/?? {}", "x ".repeat(50_000)),
         "$(which rm git sh) x\n".repeat(4500),
+        format!("alias a='b{0}'\nalias b='a{0}'\n{1}", " a".repeat(500), "b\n".repeat(40_000)),
         format!("{}{}", "alias a=b; alias b=a; alias c='b a a a a';".repeat(10), "c x\n".repeat(20_000)),
     ];
     for text in texts {

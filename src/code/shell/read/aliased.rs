@@ -1,6 +1,7 @@
 //! Names that the text gives to other programs: by an alias, or in the table of where programs are.
 
 use super::Reader;
+use super::TOO_MUCH;
 use crate::code::shell::Command;
 use crate::code::shell::Word;
 use crate::code::shell::WordKind;
@@ -9,6 +10,10 @@ use crate::code::shell::WordKind;
 const NAMES_MAX: usize = 32;
 /// The longest text of an alias that is remembered.
 const TEXT_MAX: usize = 1024;
+/// Most words of one that are put in its place; each call of it costs them again.
+const WORDS_MAX: usize = 16;
+/// Most words that are put in the place of names in all of a text.
+pub(super) const TOTAL_MAX: usize = 20_000;
 /// Most aliases that stand for one another.
 const CHAIN_MAX: usize = 4;
 
@@ -33,20 +38,26 @@ impl Reader {
 
     /// Returns a command with what its name stands for in its place. Of several commands that is the last, which gets the words; all of them are read
     /// where the alias is made.
-    pub(super) fn aliased(&self, command: &Command) -> Option<Command> {
+    pub(super) fn aliased(&mut self, command: &Command) -> Option<Command> {
         let mut words = command.words.clone();
         for _ in 0..CHAIN_MAX {
             let name = words.first().and_then(Word::known).filter(|_| !command.is_started);
             let Some(text) = name.and_then(|name| self.aliases.get(name)) else { break };
             let last = text.rsplit(|c| ";|&\n({`".contains(c)).next().unwrap_or_default();
-            words.splice(..1, last.split_whitespace().map(word));
+            let mut stands_for = last.split_whitespace().map(word);
+            let begin: Vec<Word> = stands_for.by_ref().take(WORDS_MAX).collect();
+            // Whatever more there is may be anything.
+            let more = stands_for.next().map(|_| Word::unknown(""));
+            words.splice(..1, begin.into_iter().chain(more));
         }
-        (words.first() != command.program()).then(|| Command {
-            words,
-            redirections: command.redirections.clone(),
-            given: command.given.clone(),
-            ..Command::default()
-        })
+        if words.first() == command.program() || self.aliased_left == 0 {
+            return None;
+        }
+        self.aliased_left = self.aliased_left.saturating_sub(words.len());
+        if self.aliased_left == 0 {
+            self.doubt(command.name().unwrap_or_default(), TOO_MUCH);
+        }
+        Some(Command { words, redirections: command.redirections.clone(), given: command.given.clone(), ..Command::default() })
     }
 }
 

@@ -70,6 +70,7 @@ pub fn read_with_marks(text: &str) -> Script {
     let mut reader = Reader {
         left: TOTAL_MAX,
         given_left: TOTAL_MAX,
+        aliased_left: aliased::TOTAL_MAX,
         handed: HANDED_MAX,
         calls: CALLS_MAX,
         called_left: CALLED_TOTAL,
@@ -119,6 +120,8 @@ struct Reader {
     bodies: HashMap<String, String>,
     /// Names that it gives to other programs, and what they stand for.
     aliases: HashMap<String, String>,
+    /// How many words may still be put in the place of such names.
+    aliased_left: usize,
     /// Files that the text writes, and what it writes into them.
     files: Files,
     /// How many calls, and files that are run, may still be read; and those that are just being read.
