@@ -123,24 +123,27 @@ fn above_pattern(word: &[u8]) -> Option<&[u8]> {
 fn runs_what_it_lists(unit: &[Token], depth: usize) -> bool {
     let variables = variables(unit);
     let is_listed = |word: &[u8]| {
-        let name = word.strip_prefix(b"$").unwrap_or_default();
+        // `./$f` is the same file.
+        let name = split(word).1.strip_prefix(b"$").unwrap_or_default();
         let name = name.strip_prefix(b"{").and_then(|name| name.strip_suffix(b"}")).unwrap_or(name);
         word == b"{}" || variables.contains(name)
     };
     unit.iter().enumerate().any(|(at, token)| {
         let word = token.word();
         let begins = || is_command(at.checked_sub(1).map(|at| &unit[at])) || follows_xargs(&unit[..at]);
-        let runs = || is_listed(word) || RUNNERS.contains(&split(word).1) && runs_listed(&unit[at + 1..], &is_listed, depth);
+        let runs = || is_listed(word) || RUNNERS.contains(&split(word).1) && runs_listed(split(word).1, &unit[at + 1..], &is_listed, depth);
         !word.is_empty() && begins() && runs()
     })
 }
 
 /// Whether a runner that stands before these runs something that nobody has named: what is listed, a pattern, or what it reads.
-fn runs_listed(rest: &[Token], is_listed: &dyn Fn(&[u8]) -> bool, depth: usize) -> bool {
+fn runs_listed(runner: &[u8], rest: &[Token], is_listed: &dyn Fn(&[u8]) -> bool, depth: usize) -> bool {
+    let is_shell = runner == b"." || runner == b"source" || runner.ends_with(b"sh");
     for (at, token) in rest.iter().enumerate() {
         match token.word() {
-            // It only looks whether it can be read, or runs a module.
-            b"-n" | b"-m" => return false,
+            // It only looks whether it can be read, or runs a module, or a program in its words.
+            b"-n" | b"-m" | b"--check" | b"--syntax-check" => return false,
+            [b'-', options @ ..] if !is_shell && !options.starts_with(b"-") && reads_only(runner, options) => return false,
             [b'-', options @ ..] if !options.starts_with(b"-") && options.ends_with(b"c") => {
                 let script = rest.get(at + 1).map_or(&b""[..], Token::word);
                 return depth < MAX_DEPTH && units(tokens(script)).iter().any(|unit| runs_what_it_lists(unit, depth + 1));
@@ -152,6 +155,17 @@ fn runs_listed(rest: &[Token], is_listed: &dyn Fn(&[u8]) -> bool, depth: usize) 
         }
     }
     true
+}
+
+/// Whether short options of an interpreter that is no shell have it run none of the files behind them.
+fn reads_only(runner: &[u8], options: &[u8]) -> bool {
+    match runner {
+        b"php" => options.contains(&b'l') || options.contains(&b'r'),
+        b"python" | b"python3" => options.starts_with(b"m"),
+        b"perl" | b"ruby" => options.iter().any(|option| b"ce".contains(option)),
+        b"node" | b"bun" | b"deno" => options.iter().any(|option| b"cep".contains(option)),
+        _ => false,
+    }
 }
 
 /// Returns the variables that have what is listed, one after the other.
