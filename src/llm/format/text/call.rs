@@ -93,6 +93,9 @@ fn raw(text: &str, form: Form, tools: &Tools, depth: usize) -> Option<Call> {
         return None;
     }
     let fields: HashMap<Cow<str>, &RawValue> = serde_json::from_str(text).ok()?;
+    if defines(|key| fields.contains_key(key)) {
+        return None;
+    }
     let arguments = ARGUMENTS.iter().find_map(|key| fields.get(*key)).filter(|value| value.get().starts_with('{'));
     if let Some(arguments) = arguments
         && let Some(name) = NAMES.iter().find_map(|key| serde_json::from_str::<String>(fields.get(*key)?.get()).ok())
@@ -107,6 +110,9 @@ fn raw(text: &str, form: Form, tools: &Tools, depth: usize) -> Option<Call> {
 
 fn of_fields(fields: &Map<String, Value>, form: Form, tools: &Tools, depth: usize) -> Option<Call> {
     if depth > WRAPPERS.len() {
+        return None;
+    }
+    if defines(|key| fields.contains_key(key)) {
         return None;
     }
     let is_name = |key: &str, name: &str| key != ACTION || tools.resolve(name).is_some();
@@ -139,6 +145,11 @@ fn are_all(fields: &Map<String, Value>, tool: &str, tools: &Tools) -> bool {
     let is_known = || fields.is_empty() || tools.parameters(tool).next().is_some();
     let is_said = !required.is_empty() || tool.contains('_') && is_known();
     is_said && required.iter().all(|name| fields.contains_key(*name)) && fields.keys().all(|key| tools.may_have(tool, key))
+}
+
+/// Returns whether an object with these keys tells of a tool, as the list of them does.
+fn defines(has: impl Fn(&str) -> bool) -> bool {
+    has("description") && has("parameters") && !has("arguments")
 }
 
 /// Returns whether arguments are a tool's schema: a model that repeats what it was told calls nothing.

@@ -27,7 +27,7 @@ const PROGRAMS: [&str; 13] =
     ["class", "code", "function", "helper", "line", "lines", "loop", "method", "module", "program", "script", "snippet", "test"];
 
 /// What introduces an example.
-const WORDS: [&str; 18] = [
+const WORDS: [&str; 16] = [
     "for example",
     "an example:",
     "an example of",
@@ -43,12 +43,10 @@ const WORDS: [&str; 18] = [
     "format is",
     "hypothetical",
     "sample response",
-    "sample output",
     "sample call",
-    "sample model",
 ];
 /// Words that say of a call that it is not to be made, or was made before.
-const DISOWNING: [&str; 27] = [
+const DISOWNING: [&str; 30] = [
     "never",
     "don't",
     "don\u{2019}t",
@@ -65,20 +63,23 @@ const DISOWNING: [&str; 27] = [
     "used earlier",
     "would",
     "previous call",
-    "won't",
-    "won\u{2019}t",
-    "will not",
-    "not going to",
     "refuse to",
-    "can't",
-    "can\u{2019}t",
-    "want me to",
     "once you",
     "if you confirm",
     "if you agree",
+    "i won't run",
+    "i won\u{2019}t run",
+    "i will not run",
+    "i can't run",
+    "i can\u{2019}t run",
+    "i am not going to",
+    "i'm not going to",
+    "i\u{2019}m not going to",
+    "without your approval",
+    "do you want me to",
 ];
 /// Words of a sentence that shows or reports something to whoever reads it, and does nothing.
-const SHOWING: [&str; 48] = [
+const SHOWING: [&str; 46] = [
     "as requested",
     "here it is:",
     "here you are:",
@@ -121,11 +122,9 @@ const SHOWING: [&str; 48] = [
     "log shows",
     "output was",
     "request body",
-    "returned",
     "save the following",
     "save this",
     "send this",
-    "should be",
     "this content",
 ];
 /// Words that speak of what whoever reads may do, or of how calls are written.
@@ -237,7 +236,23 @@ const INTENDING: [&str; 23] = [
     "i can",
 ];
 /// Words that lead on from one call to the next.
-const LEADING_ON: [&str; 6] = ["also", "then", "after that", "afterwards", "second", "finally"];
+const LEADING_ON: [&str; 15] = [
+    "after that",
+    "afterwards",
+    "also",
+    "and then",
+    "finally",
+    "i also",
+    "i will",
+    "i'll",
+    "i\u{2019}ll",
+    "let me",
+    "let\u{2019}s",
+    "let's",
+    "next",
+    "now",
+    "then",
+];
 /// How much of the text before counts, in bytes.
 const MAX: usize = 240;
 
@@ -333,8 +348,10 @@ impl Before {
         let mut before = Self::default();
         before.add(text);
         let sentence = before.last_sentence();
-        let is_next = before.intends() || LEADING_ON.iter().any(|word| has_word(&sentence, word));
-        let is_all = sentence.len() == text.to_lowercase().len();
+        let is_next =
+            LEADING_ON.iter().any(|word| sentence.strip_prefix(word).is_some_and(|rest| !rest.starts_with(char::is_alphanumeric)));
+        // A clause before the words that announce it is in their way, and so is a sentence.
+        let is_all = sentence.len() == text.to_lowercase().len() && !sentence.contains(['\u{3002}', '\n']);
         is_all && is_next && !(before.introduces_example() || before.quotes() || before.disowns() || before.shows() || before.explains())
     }
 
@@ -502,7 +519,7 @@ mod tests {
 
     #[test]
     fn one_sentence_that_announces_the_next_call_leads_on_to_it() {
-        for words in ["Then I read b:", "\n\nNow the second one:\n\n", "I also need b.", "Let me read b.txt, too.", "Second, b."] {
+        for words in ["Then I read b:", "\n\nNow the second one:\n\n", "I also need b.", "Let me read b.txt, too."] {
             assert!(Before::leads_on(words), "{words}");
         }
         for words in [
@@ -510,6 +527,9 @@ mod tests {
             " \n",
             "It says yes. Now b:",
             "It is there.",
+            "It printed 1, so now I delete it:",
+            "The file exists, then I remove it:",
+            "OK that worked, now the next one:",
             "The file says:\nNow b:",
             "and then it would look like this:",
             "Next, an example call:",

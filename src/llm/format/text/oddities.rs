@@ -264,3 +264,14 @@ fn a_file_called_an_example_is_read_and_an_example_of_a_call_is_shown() {
         says(&format!("{words}\n{read}"));
     }
 }
+
+#[test]
+fn an_element_of_tools_in_a_file_is_text() {
+    for text in ["<agent>\n  <tools>\n    <entry name=\"bash\"/>\n  </tools>\n</agent>", "<tools>bash</tools>", "It ends with <tools>"] {
+        check("an element", text, text, "", &[], None);
+    }
+    let call = "<tool_call>{\"name\": \"bash\", \"arguments\": {\"command\": \"ls -l\"}}</tool_call>";
+    check("behind one", &format!("I look through the <tools>\n\n{call}"), "I look through the <tools>", "", &[LS], None);
+    let told = "<tools>\n{\"name\": \"bash\", \"description\": \"runs\", \"parameters\": {\"command\": \"text\"}}\n</tools>";
+    assert!(parse(told, &tools(), None).calls.is_empty(), "it tells of a tool");
+}

@@ -64,6 +64,9 @@ use Opener::ThoughtEnd;
 /// How a list of calls of LFM2 begins.
 pub(super) const LFM2: &str = "<|tool_call_start|>";
 
+/// How a list of calls ends whose tag is an element of many a file, too: an object stands right behind its beginning.
+pub(super) const TOOLS: &[&str] = &["</tools>"];
+
 const TOKENS: &[(&str, Opener)] = &[
     // Hermes, Qwen, GLM, Granite, Nemotron 3.
     ("<tool_call>", Calls(&["</tool_call>"])),
@@ -75,7 +78,7 @@ const TOKENS: &[(&str, Opener)] = &[
     ("<function_call>", Calls(&["</function_call>"])),
     ("<tool>", Calls(&["</tool>"])),
     // What Qwen 2.5 was told of its tools in, and puts its calls into; Gemma 3's code.
-    ("<tools>", Calls(&["</tools>"])),
+    ("<tools>", Calls(TOOLS)),
     ("<tool_code>", Calls(&["</tool_code>"])),
     ("<function-call>", Calls(&["</function-call>"])),
     // MiniMax M1, Hunyuan, Apriel, Jamba.

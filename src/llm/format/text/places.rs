@@ -212,11 +212,9 @@ fn a_call_that_is_shown_to_the_person_is_asked_about() {
         "I can't do this without your approval:",
         "I made these calls:",
         "All done. Earlier I called:",
-        "The API returned:",
         "Once you agree, I will call:",
         "Do you want me to list the files?",
         "Create a file named `tool.json` with the following content:",
-        "The config should be:",
         "The request body is:",
         "Save the following as call.json:",
     ] {
@@ -229,6 +227,11 @@ fn a_call_that_is_shown_to_the_person_is_asked_about() {
     for words in [
         "Let me see what README.md says:",
         "I'll list the files.",
+        "I can't see the files directly, so I list them:",
+        "Let me check why the server can't start:",
+        "The tests won't run without dependencies, so I'll look for them:",
+        "Since you want me to list the files, I'll do that:",
+        "The search returned nothing, trying a wider pattern:",
         "I will check what the folder contains:",
         "Checking the folder.",
         "Listing the contents of the folder:",

@@ -1,7 +1,7 @@
 //! A call without a mark at the end of an answer, behind words in its line: `Tool call: {…}`, `write_file {…}`, `to=functions.bash json{…}`.
 //!
 //! Whoever explains a tool writes so, too, and nothing is carried out by such a guess. But an answer that ends with nothing done must not pass for
-//! one that is done, so the model is asked.
+//! one that is done: where nothing but a label or an announcement stands before the call, the model is asked.
 
 use super::call::Call;
 use super::call::Form;
@@ -17,6 +17,11 @@ use super::tools::Tools;
 
 /// How many places of a text are tried.
 const MAX_TRIED: usize = 32;
+/// Words of whoever does it next.
+const ANNOUNCING: [&str; 10] =
+    ["i'll", "i\u{2019}ll", "i will", "let me", "let's", "let\u{2019}s", "let us", "i am going to", "i'm going to", "i\u{2019}m going to"];
+/// How many words a label has at most, as "Tool call:".
+const LABEL: usize = 3;
 /// What may stand between a tool's name and its arguments, beside blanks.
 const BETWEEN: [&str; 9] = ["```json", "```", "**", "`", ":", "json", "code", "<|constrain|>", "\""];
 
@@ -33,7 +38,7 @@ pub(super) fn calls<'t>(text: &'t str, tools: &Tools) -> Option<(&'t str, Vec<Ca
         let is_all = read(&mut c, &tools, &mut found).is_ok() && c.at() == body.len() && !found.calls.is_empty();
         // An object around it, or a quotation mark, is a part of it.
         let begin = body[..at].trim_end_matches(['{', '"', '\'', ' ']).len();
-        (is_all && !is_shown(&body[..at])).then_some((&body[begin..], found.calls))
+        (is_all && is_announced(&body[..at])).then_some((&body[begin..], found.calls))
     })
 }
 
@@ -86,12 +91,17 @@ fn fits(arguments: &str, name: &str, tools: &Tools) -> bool {
     !fields.is_empty() && fields.keys().all(|key| tools.may_have(name, key)) && required.iter().all(|key| fields.contains_key(*key))
 }
 
-/// Returns whether the words before show what follows. That it stands in a list, or is marked as code, says nothing.
-fn is_shown(before: &str) -> bool {
-    let words = before.trim_end_matches([' ', '\t', '-', '*', '`', '"']);
-    let mut last = Before::default();
-    last.add(words);
-    Before::only_shows(words) || last.explains() || words.matches("```").count() % 2 == 1
+/// Returns whether nothing stands before it in its line but marks, a label, or words that announce it. That it stands in a list, or is marked as code,
+/// says nothing.
+fn is_announced(before: &str) -> bool {
+    let words = before.trim_end_matches([' ', '\t', '-', '*', '`', '"', '{', '@']);
+    if Before::only_shows(words) || words.matches("```").count() % 2 == 1 {
+        return false;
+    }
+    let line = words.rsplit('\n').next().unwrap_or_default().trim_end();
+    let is_label = line.ends_with(':') && line.split_whitespace().count() <= LABEL;
+    let sentence = line.trim_end_matches(['.', ':', '!']).rsplit(". ").next().unwrap_or_default().to_lowercase();
+    line.is_empty() || is_label || line.ends_with("commentary to=") || ANNOUNCING.iter().any(|announces| sentence.contains(announces))
 }
 
 #[cfg(test)]
@@ -129,6 +139,10 @@ mod tests {
     fn what_is_shown_or_no_call_is_not_asked_about() {
         let texts = [
             format!("For example: {CALL}"),
+            r#"All done. I removed the folder with bash(command="rm -rf build")"#.to_owned(),
+            format!("The log ends with the call that failed: {CALL}"),
+            r#"To deploy, run bash {"command": "ls"}"#.to_owned(),
+            r#"In main.py line 3 the bug is in `data = read_file("x.txt")`"#.to_owned(),
             format!("You would write {CALL}"),
             format!("A call looks like this: {CALL}"),
             format!("> {CALL}"),

@@ -143,6 +143,14 @@ impl Parser {
                     Err(Stop::More) => Step::Wait,
                 }
             }
+            Ok(Some(Opener::Calls(closers))) if closers == openers::TOOLS && !text[c.at()..].trim_ascii_start().starts_with(['{', '[']) => {
+                if text[c.at()..].trim_ascii().is_empty() && !last {
+                    self.spent += text.len() - begin;
+                    self.work += (text.len() - begin) as u64;
+                    return Step::Wait;
+                }
+                self.plain(text, c.at())
+            }
             Ok(Some(opener)) => self.block(text, opener, c, last),
         }
     }
