@@ -271,6 +271,8 @@ mod tests {
     fn a_folder_all_of_which_a_hook_starts_is_found() {
         for script in [
             "for f in checks/*; do sh \"$f\"; done",
+            "for f in checks/*; do \"./$f\" || exit 1; done",
+            "for f in checks/*; do [ -x \"$f\" ] && sh \"$PWD/$f\"; done",
             "for f in checks/*.sh\ndo\n  [ -x \"$f\" ] || continue\n  \"$f\" \"$@\" || exit 1\ndone",
             "for f in ./checks/*; do\n . \"${f}\"\ndone",
             "for f in \"$(git rev-parse --show-toplevel)\"/checks/*; do exec $f; done",
@@ -311,6 +313,10 @@ mod tests {
             "ls src/*\nsh scripts/check",
             "FILES=$(git diff --cached --name-only); for f in $FILES; do sh -n \"$f\"; done",
             "prettier --check 'src/**/*.ts'",
+            "for f in src/*.js; do node --check \"$f\" || exit 1; done",
+            "for f in src/*.json; do python3 -mjson.tool \"$f\" >/dev/null; done",
+            "find src -name '*.php' -print0 | xargs -0 -n1 php -l",
+            "perl -pi -e 's/[ \\t]+$//' src/*.c",
             "find src -name '*.rs' -exec sh -c 'rustfmt \"$1\"' _ {} \\;",
         ] {
             check(script, &[]);
