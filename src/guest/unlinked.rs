@@ -223,24 +223,26 @@ mod tests {
     /// Each of these sees what the other has open.
     static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
+    /// Counts until there are so many: other tests of this process have such files for a while.
+    fn settled(folder: &Path, files: u64) -> Unlinked {
+        let count_now = || count(vec![std::process::id() as i32], folder, Instant::now() + Duration::from_secs(10));
+        let mut seen = count_now();
+        for _ in 0..500 {
+            if seen.files == files {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+            seen = count_now();
+        }
+        seen
+    }
+
     #[test]
     fn a_file_without_a_name_is_seen_while_it_is_open() {
         let _alone = ALONE.lock();
         let folder = std::env::temp_dir().join(format!("podbay-unlinked-{}", std::process::id()));
         fs::create_dir_all(&folder).expect("made");
-        let count_now = || count(vec![std::process::id() as i32], &folder, Instant::now() + Duration::from_secs(10));
-        // Other tests of this process have such files for a moment.
-        let look = |files: u64| {
-            let mut seen = count_now();
-            for _ in 0..200 {
-                if seen.files == files {
-                    break;
-                }
-                std::thread::sleep(Duration::from_millis(20));
-                seen = count_now();
-            }
-            seen
-        };
+        let look = |files: u64| settled(&folder, files);
         let none = look(0);
         assert_eq!((none.bytes, none.files, none.whole), (0, 0, true));
         let mut file = fs::File::create(folder.join("hidden")).expect("made");
@@ -268,20 +270,19 @@ mod tests {
         let _alone = ALONE.lock();
         let folder = std::env::temp_dir().join(format!("podbay-thread-{}", std::process::id()));
         fs::create_dir_all(&folder).expect("made");
-        let look = || count(vec![std::process::id() as i32], &folder, Instant::now() + Duration::from_secs(10));
         let seen = std::thread::scope(|scope| {
             let own = scope.spawn(|| {
-                // SAFETY: this thread uses no descriptor of the others'.
-                assert_eq!(unsafe { libc::unshare(libc::CLONE_FILES) }, 0);
+                // SAFETY: this thread uses no descriptor of the others', and has none of them any more: what other tests had open stays theirs.
+                assert_eq!(unsafe { libc::unshare(libc::CLONE_FILES) | libc::close_range(3, libc::c_uint::MAX, 0) }, 0);
                 let file = fs::File::create(folder.join("hidden")).expect("made");
                 fs::remove_file(folder.join("hidden")).expect("removed");
-                let seen = look();
+                let seen = settled(&folder, 1);
                 drop(file);
                 seen
             });
             own.join().expect("looks")
         });
-        let gone = look();
+        let gone = settled(&folder, 0);
         fs::remove_dir_all(&folder).expect("removed");
         assert_eq!((seen.files, seen.whole, gone.files), (1, true, 0));
     }
