@@ -130,6 +130,8 @@ impl Client {
     ) -> Result<(), Error> {
         let inner = self.inner();
         let (had_reason, within) = (assembler.finish.is_some(), inner.policy.second);
+        // What it takes in all ends it, and not what a wait within it takes, which would say something else.
+        let idle = within.saturating_mul(2);
         if let (Some(context), Some(usage)) = (manner.context, assembler.usage)
             && usage.prompt > context
         {
@@ -141,15 +143,15 @@ impl Client {
             .header(CONTENT_TYPE, "application/json")
             .body(body);
         let answer = async {
-            let response = exchange::send(message, &inner.shown_endpoint, within, limits).await?;
+            let response = exchange::send(message, &inner.shown_endpoint, idle, limits).await?;
             if !response.status().is_success() {
-                return Err(exchange::failed(response, &inner.shown_endpoint, self.key(), within, limits).await);
+                return Err(exchange::failed(response, &inner.shown_endpoint, self.key(), idle, limits).await);
             }
             let failure = self.failure(&response);
             if failure.packed.is_some() {
                 return Err(failure.not_json(&[]));
             }
-            let body = exchange::rest(response, Vec::new(), MAX_WHOLE, &inner.shown_endpoint, within, limits).await?;
+            let body = exchange::rest(response, Vec::new(), MAX_WHOLE, &inner.shown_endpoint, idle, limits).await?;
             openai::whole(&body, &failure, assembler, on)
         };
         match tokio::time::timeout(within, answer).await {
