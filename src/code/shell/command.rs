@@ -89,13 +89,17 @@ pub struct Guard {
     pub until_on_error: usize,
     /// It is by working that it does, and not by failing.
     pub by_working: bool,
+    /// The place in the list from which it may be that it was not carried out, or in a shell of its own: behind `||`, `|` or `&`, or behind what it is
+    /// a branch of. 0 where it was, as far as it is known.
+    pub passed: usize,
 }
 
 impl Guard {
     /// Returns a guard with other places in the list.
     pub(super) fn placed(self, place: impl Fn(usize) -> usize) -> Self {
         let placed = |at| if matches!(at, 0 | usize::MAX) { at } else { place(at) };
-        Self { from: placed(self.from), until: placed(self.until), until_on_error: placed(self.until_on_error), ..self }
+        let [from, until, until_on_error, passed] = [self.from, self.until, self.until_on_error, self.passed].map(placed);
+        Self { from, until, until_on_error, passed, ..self }
     }
 
     /// Returns a guard that ends where its text does.

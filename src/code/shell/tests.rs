@@ -312,12 +312,14 @@ const PARTS: &[&str] = &[
 fn what_a_change_of_folders_keeps_is_asked_for_where_that_costs_little() {
     let n_guards = |text: &str| {
         let commands = read(text).commands;
-        commands.iter().filter(|command| command.guard != super::Guard::default()).count()
+        commands.iter().filter(|command| command.guard.until > 0).count()
     };
     let joined = |n: usize| format!("{}ls", "cd a && ".repeat(n));
     assert_eq!([1, 10, 60].map(|n| n_guards(&joined(n))), [1, 10, 60]);
     // Each of those further down would take as many steps as it is deep.
     assert!(n_guards(&joined(3000)) <= 64);
     let deep = read(&joined(3000)).commands;
-    assert!(deep[..2000].iter().all(|command| command.guard == super::Guard::default()));
+    assert!(
+        deep[..2000].iter().enumerate().all(|(at, command)| command.guard == super::Guard { passed: at + 1, ..super::Guard::default() })
+    );
 }

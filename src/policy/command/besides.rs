@@ -99,5 +99,9 @@ fn loses(reason: &str) -> bool {
 }
 
 fn explained(reason: &str, other: &Other) -> String {
-    if other.is_failed { format!("{reason} if the `cd` in front of it fails; join them: `cd FOLDER && …`") } else { reason.to_owned() }
+    if other.is_failed {
+        format!("{reason} if the `cd` in front of it fails or is passed by; join them: `cd FOLDER && …`")
+    } else {
+        reason.to_owned()
+    }
 }

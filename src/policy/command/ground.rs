@@ -341,27 +341,30 @@ impl There {
                 made(&mut others, place.or(to).or_else(|| here.cloned()));
             }
         }
-        let Guard { from, until, until_on_error, .. } = command.guard;
+        let Guard { from, until, until_on_error, passed, .. } = command.guard;
         let ends = self.settings.ends(Setting::OnError, command, script);
         let until = until.max(if ends { until_on_error } else { 0 }).max(at + 1);
         let fails = !self.is_there(arguments, here, after.here.as_deref());
         // In front of what is not carried out, and behind it.
+        let failed = if fails { [(at + 1, from), (until, usize::MAX)] } else { [(0, 0); 2] };
         let stays = |place: &Rc<Place>, since: usize| -> Vec<Other> {
-            let parts = [(at + 1, from), (until, usize::MAX)].into_iter().filter(|(from, until)| from < until);
+            let parts = failed.into_iter().filter(|(from, until)| from < until);
             parts.map(|(from, until)| Other { place: Rc::clone(place), is_failed: true, from: from.max(since), until }).collect()
         };
         for other in &stand.others {
             if other.from > at {
                 others.push(other.clone());
-                continue;
+            } else if at < other.until {
+                let place = moved(arguments, Some(&other.place));
+                others.extend(place.map(|place| Other { place: Rc::new(place), ..other.clone() }));
+                others.extend(stays(&other.place, other.from));
             }
-            let now = Some(other).filter(|other| at < other.until);
-            others.extend(
-                now.and_then(|other| moved(arguments, Some(&other.place))).map(|place| Other { place: Rc::new(place), ..other.clone() }),
-            );
-            others.extend(now.filter(|_| fails).into_iter().flat_map(|other| stays(&other.place, other.from)));
         }
-        others.extend(stand.here.as_ref().filter(|_| fails).into_iter().flat_map(|place| stays(place, 0)));
+        if let Some(place) = &stand.here {
+            others.extend(stays(place, 0));
+            // Where `||` stands in front of it what failed there is behind it: `cd a || { mkdir a && cd a; }`.
+            others.extend((passed > 0).then(|| Other { place: Rc::clone(place), is_failed: true, from: passed, until: usize::MAX }));
+        }
         after.add(others);
         after
     }

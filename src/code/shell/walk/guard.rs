@@ -19,6 +19,7 @@ pub(super) enum Mark {
     From,
     Until,
     OnError,
+    Passed,
 }
 
 /// From where to where in the text nothing follows, to the end of all where the latter is not known.
@@ -41,17 +42,24 @@ impl Walk<'_> {
         let by_working = tests && !changes && text.contains("-z");
         // Many tests keep no change of folders from being looked at.
         let kind = usize::from(!is_set && !changes);
-        if text.len() > LENGTH_MAX || self.depth > DEPTH_MAX || !(is_set || changes || tests) || self.n_guards[kind] >= GUARDS_MAX {
+        if !(is_set || changes || tests) {
+            return;
+        }
+        if text.len() > LENGTH_MAX || self.depth > DEPTH_MAX || self.n_guards[kind] >= GUARDS_MAX {
+            // What is not looked at may be passed by.
+            self.found.commands[at].guard.passed = if changes { at + 1 } else { 0 };
             return;
         }
         self.n_guards[kind] += 1;
         if is_set {
-            self.found.commands[at].is_certain = self.passed_by(node).is_none();
+            self.found.commands[at].is_certain = self.passed_by(node, true).is_none();
         }
         let (kept, ends_on_error) = if by_working { (self.kept_by_working(node), false) } else { self.kept_by_failing(node) };
         self.found.commands[at].guard.by_working = by_working;
-        let on_error = (ends_on_error && !self.is_let_pass(node)).then(|| self.passed_by(node).unwrap_or(usize::MAX));
-        let marks = [(Mark::From, kept.from), (Mark::Until, kept.until), (Mark::OnError, on_error)];
+        let on_error = (ends_on_error && !self.is_let_pass(node)).then(|| self.passed_by(node, true).unwrap_or(usize::MAX));
+        // Behind `&&` a change of folders is passed by where what stands in front of it fails, which hardly anybody goes on behind.
+        let passed = changes.then(|| self.passed_by(node, false)).flatten();
+        let marks = [(Mark::From, kept.from), (Mark::Until, kept.until), (Mark::OnError, on_error), (Mark::Passed, passed)];
         for (mark, end) in marks.into_iter().filter_map(|(mark, end)| Some((mark, end?))) {
             match end {
                 usize::MAX => self.mark(at, mark, usize::MAX),
@@ -66,6 +74,7 @@ impl Walk<'_> {
             Mark::From => guard.from = place,
             Mark::Until => guard.until = place,
             Mark::OnError => guard.until_on_error = place,
+            Mark::Passed => guard.passed = place,
         }
     }
 
@@ -197,7 +206,7 @@ impl Walk<'_> {
             "break" | "continue" => self.end_of(node, &["for_statement", "while_statement", "c_style_for_statement"])?,
             _ => return None,
         };
-        Some(end.min(self.passed_by(around).unwrap_or(usize::MAX)))
+        Some(end.min(self.passed_by(around, true).unwrap_or(usize::MAX)))
     }
 
     /// Returns where the construct of such a kind ends that a node is in. A function that is read where it is called is all of a text.
@@ -213,8 +222,9 @@ impl Walk<'_> {
         None
     }
 
-    /// Returns where the innermost construct ends that may be come by without the node that is in it; `None` where all of the text has it.
-    fn passed_by(&self, node: Node<'_>) -> Option<usize> {
+    /// Returns where the innermost construct ends that may be come by without the node that is in it; `None` where all of the text has it. What
+    /// stands behind `&&` is such a one where that is wanted.
+    fn passed_by(&self, node: Node<'_>, counts_and: bool) -> Option<usize> {
         let mut node = node;
         for _ in 0..AROUND_MAX {
             let behind = self.source[node.end_byte()..].trim_start_matches([' ', '\t']);
@@ -223,10 +233,16 @@ impl Walk<'_> {
             }
             let parent = node.parent()?;
             let may_be = match parent.kind() {
-                "list" => !joined(parent, node).0,
-                "if_statement" => Condition::of(parent, node).is_none(),
+                "list" => {
+                    let (is_left, is_or, _) = joined(parent, node);
+                    !is_left && (is_or || counts_and)
+                }
+                "if_statement" if Condition::of(parent, node).is_none() => return Some(branch_end(parent, node)),
                 "while_statement" => node.kind() == "do_group",
-                "for_statement"
+                "elif_clause"
+                | "else_clause"
+                | "case_item"
+                | "for_statement"
                 | "c_style_for_statement"
                 | "case_statement"
                 | "function_definition"
@@ -253,6 +269,17 @@ fn joined<'a>(list: Node<'a>, node: Node<'a>) -> (bool, bool, Node<'a>) {
     (is_left, parts.iter().any(|part| part.kind() == "||"), parts.last().copied().unwrap_or(list))
 }
 
+/// Returns where the branch of an `if` ends that a node is in.
+fn branch_end(statement: Node<'_>, node: Node<'_>) -> usize {
+    let mut cursor = statement.walk();
+    let other = statement.children(&mut cursor).find(|part| is_other_branch(*part) && part.start_byte() >= node.end_byte());
+    other.map_or(statement.end_byte(), |other| other.start_byte())
+}
+
+fn is_other_branch(part: Node<'_>) -> bool {
+    matches!(part.kind(), "else_clause" | "elif_clause")
+}
+
 /// What a node in the condition of an `if` decides.
 struct Condition<'a> {
     /// It is the last part of the condition: the others decide nothing.
@@ -270,7 +297,7 @@ impl<'a> Condition<'a> {
         let parts: Vec<Node<'a>> = statement.children(&mut cursor).collect();
         let then = parts.iter().position(|part| part.kind() == "then")?;
         let at = parts.iter().position(|part| part.id() == node.id()).filter(|at| *at < then)?;
-        let other = parts[then..].iter().position(|part| matches!(part.kind(), "else_clause" | "elif_clause")).map(|n| then + n);
+        let other = parts[then..].iter().position(|part| is_other_branch(*part)).map(|n| then + n);
         let last = parts[then..other.unwrap_or(parts.len())].iter().rfind(|part| part.is_named() && !part.is_extra());
         Some(Self {
             is_last: !parts[at + 1..then].iter().any(|part| part.is_named() && !part.is_extra()),
