@@ -3,14 +3,9 @@
 
 use std::collections::BTreeSet;
 
+use super::words::RUNNERS;
 use super::words::spelled;
 use crate::guest::root::split;
-
-/// Programs that run the file which they are given.
-const RUNNERS: [&[u8]; 19] = [
-    b".", b"source", b"sh", b"bash", b"dash", b"ash", b"zsh", b"ksh", b"fish", b"python", b"python3", b"node", b"bun", b"deno", b"ruby",
-    b"perl", b"php", b"lua", b"tclsh",
-];
 
 /// Words behind which a command stands, beside what parts commands.
 const BEFORE_COMMANDS: [&[u8]; 20] = [
@@ -131,9 +126,15 @@ fn runs_what_it_lists(unit: &[Token], depth: usize) -> bool {
     unit.iter().enumerate().any(|(at, token)| {
         let word = token.word();
         let begins = || is_command(at.checked_sub(1).map(|at| &unit[at])) || follows_xargs(&unit[..at]);
-        let runs = || is_listed(word) || RUNNERS.contains(&split(word).1) && runs_listed(split(word).1, &unit[at + 1..], &is_listed, depth);
+        let program = split(word).1;
+        let runs = || is_listed(word) || runs_files(program) && runs_listed(program, &unit[at + 1..], &is_listed, depth);
         !word.is_empty() && begins() && runs()
     })
+}
+
+/// Whether a program runs the file which it is given.
+fn runs_files(program: &[u8]) -> bool {
+    RUNNERS.contains(&program) || matches!(program, b"." | b"python" | b"python3" | b"node" | b"bun" | b"deno" | b"ruby")
 }
 
 /// Whether a runner that stands before these runs something that nobody has named: what is listed, a pattern, or what it reads.

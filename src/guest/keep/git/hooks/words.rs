@@ -17,8 +17,9 @@ const MAX_OPTIONS: usize = 6;
 const COMPLETING: [&[u8]; 8] = [b"node", b"nodejs", b"bun", b"deno", b"electron", b"ruby", b"ts-node", b"tsx"];
 const COMPLETED: [&str; 7] = [".js", ".cjs", ".mjs", ".json", ".node", ".rb", ".ts"];
 
-/// Others that take the name of a file that they run.
-const RUNNERS: [&[u8]; 12] = [b"source", b"sh", b"bash", b"dash", b"ash", b"zsh", b"ksh", b"fish", b"perl", b"php", b"lua", b"tclsh"];
+/// Others that take the name of a file that they run, beside python.
+pub(super) const RUNNERS: [&[u8]; 12] =
+    [b"source", b"sh", b"bash", b"dash", b"ash", b"zsh", b"ksh", b"fish", b"perl", b"php", b"lua", b"tclsh"];
 
 /// What stands before the name of a folder in which a command goes on.
 const MOVING: [&[u8]; 5] = [b"cd", b"chdir", b"pushd", b"-C", b"--chdir"];
