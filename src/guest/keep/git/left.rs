@@ -23,6 +23,9 @@ use crate::wire::keep::NotImported;
 /// What is said of a name that is neither.
 const OTHER: &str = "is neither a branch nor a tag, which alone are taken over";
 
+/// What is said of a worktree whose commits no name leads to.
+const DETACHED: &str = "is checked out there without a branch, and branches and tags alone are taken over";
+
 /// How many names are told one by one.
 const MAX_TOLD: usize = 100;
 
@@ -109,6 +112,22 @@ fn is_branch_or_tag(name: &BytesPath) -> bool {
     name.as_bytes().starts_with(b"refs/heads/") || name.as_bytes().starts_with(b"refs/tags/")
 }
 
+/// Returns what worktrees that a session added have checked out without a branch, and the names of their own.
+fn of_other_worktrees(session: &Folder, private: &[u8]) -> Vec<(BytesPath, String)> {
+    let mut found = Vec::new();
+    let added = session.names(b"worktrees").unwrap_or_default();
+    for path in added.iter().map(|(name, _)| join(b"worktrees", name)).filter(|path| path != private).take(MAX_TOLD) {
+        let head_path = join(&path, b"HEAD");
+        if let Ok(Some(Head::Commit { object })) = Head::read(session, &head_path) {
+            found.push((BytesPath::from_bytes(head_path), object));
+        }
+        let own = session.descend(&path).ok().and_then(|folder| refs::read(&folder).ok());
+        let own = own.into_iter().flat_map(|refs| refs.bound);
+        found.extend(own.map(|(name, object)| (BytesPath::from_bytes(join(&path, name.as_bytes())), object)));
+    }
+    found
+}
+
 impl Left {
     /// Reads a session's folder; `private` is what its worktree has of its own there.
     pub(crate) fn read(session: &Folder, private: &[u8], started: &Started, start_index: Option<&[u8]>) -> Result<Self, Fault> {
@@ -134,7 +153,7 @@ impl Left {
             left.refuse(&BytesPath::from_bytes(*name), format!("{what} was not finished in the session"));
         }
         left.is_under_way = under_way.is_some();
-        left.refuse_others(session, started);
+        left.refuse_others(session, private, started);
         left.read_index(session, &join(private, b"index"), start_index);
         Ok(left)
     }
@@ -203,13 +222,15 @@ impl Left {
     }
 
     /// Says of all other names that have something of the session's which nothing that is taken over leads to: it is in its folder alone.
-    fn refuse_others(&mut self, session: &Folder, started: &Started) {
+    fn refuse_others(&mut self, session: &Folder, private: &[u8], started: &Started) {
         let is_other = |name: &BytesPath| {
             let bytes = name.as_bytes();
             !is_branch_or_tag(name) && bytes != stash::NAME && !is_said_in_any_case(bytes)
         };
         let new = self.bound.iter().filter(|(name, object)| is_other(name) && started.refs.get(*name) != Some(*object));
-        let new: Vec<(BytesPath, String)> = new.map(|(name, object)| (name.clone(), object.clone())).collect();
+        let new = new.map(|(name, object)| (name.clone(), object.clone(), OTHER));
+        let detached = of_other_worktrees(session, private).into_iter().map(|(name, object)| (name, object, DETACHED));
+        let new: Vec<(BytesPath, String, &str)> = new.chain(detached).collect();
         if new.is_empty() {
             return;
         }
@@ -217,9 +238,9 @@ impl Left {
         let taken = self.names.values().chain(self.stashes.iter().map(|stash| &stash.object)).chain(head);
         let commits = Commits::new(session, started);
         let reached = commits.reached(taken.map(String::as_str));
-        for (name, object) in new {
+        for (name, object, why) in new {
             if !reached.contains(&object) && commits.may_have(&object) {
-                self.refuse(&name, OTHER.to_owned());
+                self.refuse(&name, why.to_owned());
             }
         }
     }

@@ -203,6 +203,27 @@ mod tests {
     }
 
     #[test]
+    fn what_worktrees_of_the_session_have_without_a_branch_is_said_unless_it_comes_with_one() {
+        let sample = Sample::new();
+        sample.commit("a", "1");
+        let case = InSession::of(sample);
+        let place = case.sample.beside("added");
+        case.git(&["worktree", "add", "-q", "--detach", place.to_str().expect("text")]);
+        assert_eq!(told(&case), Vec::<String>::new());
+        let in_added = |words: &[&str]| case.sample.git_in("../added", words);
+        in_added(&["commit", "-q", "--allow-empty", "-m", "there"]);
+        let lines = told(&case);
+        assert!(lines.len() == 1 && lines[0].contains("worktrees/added/HEAD: is checked out there without a branch, "), "{lines:?}");
+        in_added(&["update-ref", "refs/worktree/mine", "HEAD"]);
+        in_added(&["checkout", "-q", "main~0"]);
+        assert!(told(&case)[0].contains("worktrees/added/refs/worktree/mine: is "), "{:?}", told(&case));
+        in_added(&["branch", "kept", "refs/worktree/mine"]);
+        let lines = told(&case);
+        assert!(lines.len() == 1 && lines[0].starts_with("commits: kept new, "), "{lines:?}");
+        case.check_untouched();
+    }
+
+    #[test]
     fn what_nobody_can_look_at_is_not_taken_for_nothing() {
         let sample = Sample::new();
         sample.commit("a", "1");
