@@ -35,6 +35,7 @@ mod oddities;
 mod openers;
 mod pairs;
 mod parser;
+mod phrases;
 #[cfg(test)]
 mod places;
 #[cfg(test)]
