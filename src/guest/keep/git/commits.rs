@@ -39,7 +39,7 @@ impl<'a> Commits<'a> {
         let packs = session.names(b"objects/pack").unwrap_or_default();
         let are_packed = packs.iter().any(|(name, _)| name.ends_with(b".pack"));
         let head = if let Head::Commit { object } = &started.head { Some(object) } else { None };
-        let known = started.refs.values().chain(head).map(String::as_str).collect();
+        let known = started.refs.values().chain(head).chain(&started.left_behind).map(String::as_str).collect();
         Self { session, known, are_packed, n_read: Cell::new(0) }
     }
 

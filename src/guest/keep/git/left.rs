@@ -9,6 +9,7 @@ use super::import::UnseenName;
 use super::index::Index;
 use super::index::MAX_INDEX;
 use super::index::Unfit;
+use super::logs;
 use super::prepare::UNDER_WAY;
 use super::record::Started;
 use super::refs;
@@ -112,20 +113,29 @@ fn is_branch_or_tag(name: &BytesPath) -> bool {
     name.as_bytes().starts_with(b"refs/heads/") || name.as_bytes().starts_with(b"refs/tags/")
 }
 
-/// Returns what worktrees that a session added have checked out without a branch, and the names of their own.
-fn of_other_worktrees(session: &Folder, private: &[u8]) -> Vec<(BytesPath, String)> {
-    let mut found = Vec::new();
+/// Returns where a session's folder has what worktrees that it added have of their own.
+fn other_worktrees(session: &Folder, private: &[u8]) -> Vec<Vec<u8>> {
     let added = session.names(b"worktrees").unwrap_or_default();
-    for path in added.iter().map(|(name, _)| join(b"worktrees", name)).filter(|path| path != private).take(MAX_TOLD) {
-        let head_path = join(&path, b"HEAD");
-        if let Ok(Some(Head::Commit { object })) = Head::read(session, &head_path) {
-            found.push((BytesPath::from_bytes(head_path), object));
-        }
-        let own = session.descend(&path).ok().and_then(|folder| refs::read(&folder).ok());
-        let own = own.into_iter().flat_map(|refs| refs.bound);
-        found.extend(own.map(|(name, object)| (BytesPath::from_bytes(join(&path, name.as_bytes())), object)));
+    added.iter().map(|(name, _)| join(b"worktrees", name)).filter(|path| path != private).take(MAX_TOLD).collect()
+}
+
+/// Returns what such a worktree has checked out without a branch, and the names of its own.
+fn of_other_worktree(session: &Folder, path: &[u8]) -> Vec<(BytesPath, String)> {
+    let mut found = Vec::new();
+    let head_path = join(path, b"HEAD");
+    if let Ok(Some(Head::Commit { object })) = Head::read(session, &head_path) {
+        found.push((BytesPath::from_bytes(head_path), object));
     }
+    let own = session.descend(path).ok().and_then(|folder| refs::read(&folder).ok());
+    let own = own.into_iter().flat_map(|refs| refs.bound);
+    found.extend(own.map(|(name, object)| (BytesPath::from_bytes(join(path, name.as_bytes())), object)));
     found
+}
+
+/// What is said of a commit that was checked out without a branch and is not any more.
+fn moved_away(object: &str) -> String {
+    let short = object.get(..12).unwrap_or(object);
+    format!("was moved away from {short}, which no branch or tag leads to, and those alone are taken over")
 }
 
 impl Left {
@@ -221,7 +231,8 @@ impl Left {
         }
     }
 
-    /// Says of all other names that have something of the session's which nothing that is taken over leads to: it is in its folder alone.
+    /// Says of all other names, and of what was left without one, that have something of the session's which nothing that is taken over leads
+    /// to: it is in its folder alone.
     fn refuse_others(&mut self, session: &Folder, private: &[u8], started: &Started) {
         let is_other = |name: &BytesPath| {
             let bytes = name.as_bytes();
@@ -229,18 +240,41 @@ impl Left {
         };
         let new = self.bound.iter().filter(|(name, object)| is_other(name) && started.refs.get(*name) != Some(*object));
         let new = new.map(|(name, object)| (name.clone(), object.clone(), OTHER));
-        let detached = of_other_worktrees(session, private).into_iter().map(|(name, object)| (name, object, DETACHED));
+        let added = other_worktrees(session, private);
+        let detached = added.iter().flat_map(|path| of_other_worktree(session, path));
+        let detached = detached.map(|(name, object)| (name, object, DETACHED));
         let new: Vec<(BytesPath, String, &str)> = new.chain(detached).collect();
-        if new.is_empty() {
+        // Git warns of these when one leaves them, and has them in its log alone.
+        let with_head = |path: &[u8]| {
+            let what = if path == private { BytesPath::from("HEAD") } else { BytesPath::from_bytes(join(path, b"HEAD")) };
+            let log = join(path, logs::HEAD);
+            logs::left_behind(session, &log).into_iter().map(move |object| (what.clone(), object))
+        };
+        let left_behind: Vec<(BytesPath, String)> =
+            std::iter::once(private).chain(added.iter().map(Vec::as_slice)).flat_map(with_head).collect();
+        if new.is_empty() && left_behind.is_empty() {
             return;
         }
         let head = self.head.as_ref().and_then(|head| head.commit(&self.bound));
         let taken = self.names.values().chain(self.stashes.iter().map(|stash| &stash.object)).chain(head);
         let commits = Commits::new(session, started);
-        let reached = commits.reached(taken.map(String::as_str));
+        let mut reached = commits.reached(taken.map(String::as_str));
+        let is_lost = |object: &String, reached: &BTreeSet<String>| !reached.contains(object) && commits.may_have(object);
+        let mut said = Vec::new();
         for (name, object, why) in new {
-            if !reached.contains(&object) && commits.may_have(&object) {
+            if is_lost(&object, &reached) {
                 self.refuse(&name, why.to_owned());
+                said.push(object);
+            }
+        }
+        // One that another one leads to is said with it.
+        reached.extend(commits.reached(said.iter().map(String::as_str)));
+        let mut n_told = 0;
+        for (name, object) in left_behind {
+            if n_told < MAX_TOLD && is_lost(&object, &reached) {
+                self.refuse(&name, moved_away(&object));
+                reached.extend(commits.reached(std::iter::once(object.as_str())));
+                n_told += 1;
             }
         }
     }

@@ -1,8 +1,14 @@
 //! The logs of names, of which a session gets the ends.
 
+use std::collections::BTreeSet;
+use std::io::Read;
+use std::io::Seek;
+use std::io::SeekFrom;
+
 use super::folder::Folder;
 use super::folder::Kind;
 use super::refs::Head;
+use super::refs::object;
 use super::stash;
 use crate::guest::root::join;
 use crate::wire::Fault;
@@ -12,6 +18,11 @@ const MAX_LOG: usize = 256 * 1024;
 const MAX_LOGS: usize = 8 << 20;
 const MAX_LOG_FILES: usize = 200;
 const MAX_LOG_FILE: u64 = 256 << 20;
+/// How much of a session's own log is read, from its end.
+const MAX_READ: u64 = 4 << 20;
+
+/// The log of what was checked out, from where a worktree has its own.
+pub(super) const HEAD: &[u8] = b"logs/HEAD";
 
 /// Takes over what stands in these folders of a repository, each once.
 pub(crate) fn copy(real: &Folder, session: &Folder, tops: &[Vec<u8>; 2], head: &Head) -> Result<(), Fault> {
@@ -52,11 +63,71 @@ fn copy_below(real: &Folder, session: &Folder, top: &[u8], head: &Head, room: &m
     Ok(())
 }
 
+/// Returns the commits that were checked out without a branch until something else was, each once, the last first. Of what `git rebase`,
+/// `git commit --amend` and `git reset` put something else in the place of, a log says otherwise.
+pub(super) fn left_behind(folder: &Folder, log: &[u8]) -> Vec<String> {
+    let text = end_of(folder, log).unwrap_or_default();
+    let mut seen = BTreeSet::new();
+    let all = text.rsplit(|byte| *byte == b'\n').filter_map(left_by);
+    all.filter(|object| seen.insert(object.clone())).collect()
+}
+
+/// Reads whole lines from the end of a log that may be as long as it likes.
+fn end_of(folder: &Folder, log: &[u8]) -> Option<Vec<u8>> {
+    let (mut file, stat) = folder.open_file(log).ok()??;
+    let start = (stat.st_size as u64).saturating_sub(MAX_READ);
+    file.seek(SeekFrom::Start(start)).ok()?;
+    let mut text = Vec::new();
+    file.take(MAX_READ).read_to_end(&mut text).ok()?;
+    let whole = if start == 0 { 0 } else { memchr::memchr(b'\n', &text).map_or(text.len(), |end| end + 1) };
+    text.drain(..whole);
+    Some(text)
+}
+
+/// Reads which commit a line of a log says was left, if it does.
+fn left_by(line: &[u8]) -> Option<String> {
+    let (ids, message) = line.split_at(memchr::memchr(b'\t', line)?);
+    let from = message.strip_prefix(b"\tcheckout: moving from ")?;
+    let left = object(from.get(..40)?).filter(|_| from[40..].starts_with(b" to "))?;
+    ids.starts_with(left.as_bytes()).then_some(left)
+}
+
 /// Returns whole lines from the end.
 fn tail(text: &[u8], limit: usize) -> &[u8] {
     let Some(start) = text.len().checked_sub(limit).filter(|start| *start > 0) else { return text };
     match memchr::memchr(b'\n', &text[start..]) {
         Some(end) => &text[start + end + 1..],
         None => b"",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_says_which_commits_were_left_and_is_read_from_its_end() {
+        let (one, two, three) = ("1".repeat(40), "2".repeat(40), "3".repeat(40));
+        let who = "A <a@b> 1700000000 +0000";
+        let left = |object: &str| format!("{object} {three} {who}\tcheckout: moving from {object} to main\n");
+        let other = |words: &str| format!("{one} {three} {who}\t{words}\n");
+        let place = tempfile::tempdir().expect("a folder");
+        let check = |text: String, expected: &[&String]| {
+            std::fs::write(place.path().join("log"), text).expect("written");
+            let folder = Folder::open(place.path()).expect("opens");
+            assert_eq!(left_behind(&folder, b"log").iter().collect::<Vec<_>>(), expected);
+        };
+        check(String::new(), &[]);
+        check([left(&one), left(&two), left(&one), other("commit: 1")].concat(), &[&one, &two]);
+        let nothing = [
+            "checkout: moving from main to side".to_owned(),
+            format!("rebase (start): checkout {one}"),
+            format!("reset: moving to {one}"),
+            format!("checkout: moving from {two} to main"),
+            format!("checkout: moving from {one}x to main"),
+            format!("checkout: moving from {}", &one[..39]),
+        ];
+        check(nothing.iter().map(|words| other(words)).chain(["odd".to_owned()]).collect(), &[]);
+        check([left(&one), other(&"x".repeat(MAX_READ as usize)), left(&two)].concat(), &[&two]);
     }
 }

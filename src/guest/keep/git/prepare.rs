@@ -272,6 +272,7 @@ impl All<'_> {
             refs: refs.bound,
             symbolic: refs.symbolic,
             stashes: stash::read(&folder).unwrap_or_default(),
+            left_behind: logs::left_behind(session, &place.private(logs::HEAD)).into_iter().collect(),
             has_index: index.is_some(),
         });
         self.indexes.push(index.map(|(bytes, _)| bytes));

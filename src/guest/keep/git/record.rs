@@ -1,6 +1,7 @@
 //! What the repositories were like when a session began: kept where the session cannot reach it.
 
 use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
@@ -84,6 +85,9 @@ pub struct Started {
     #[serde(default)]
     pub symbolic: BTreeMap<BytesPath, BytesPath>,
     pub stashes: Vec<Stash>,
+    /// What its log says was checked out without a branch and left before.
+    #[serde(default)]
+    pub left_behind: BTreeSet<String>,
     /// Whether there was an index; it is kept beside this.
     pub has_index: bool,
 }
@@ -309,6 +313,7 @@ mod tests {
             refs: BTreeMap::from([(BytesPath::from_bytes(b"refs/heads/\xff"), "1".repeat(40))]),
             symbolic: BTreeMap::from([("refs/remotes/origin/HEAD".into(), "refs/remotes/origin/main".into())]),
             stashes: Vec::new(),
+            left_behind: BTreeSet::from(["2".repeat(40)]),
             has_index: true,
         };
         let start = Start::new(&state, FoundGit::default(), vec![started]);

@@ -224,6 +224,82 @@ mod tests {
     }
 
     #[test]
+    fn commits_that_were_left_without_a_branch_are_said_unless_they_come_with_one() {
+        let sample = Sample::new();
+        sample.commit("a", "1");
+        let case = InSession::of(sample);
+        let empty = |name: &str| case.git(&["commit", "-q", "--allow-empty", "-m", name]);
+        let tip = || case.git(&["rev-parse", "HEAD"]).trim().to_owned();
+        // What was put in the place of something is no loss.
+        case.git(&["checkout", "-q", "--detach"]);
+        empty("one");
+        case.git(&["commit", "-q", "--amend", "--allow-empty", "-m", "amended"]);
+        empty("two");
+        case.git(&["rebase", "-q", "--force-rebase", "main"]);
+        case.git(&["reset", "-q", "--hard", "main"]);
+        case.git(&["checkout", "-q", "main"]);
+        assert_eq!(told(&case), Vec::<String>::new());
+        case.git(&["checkout", "-q", "--detach"]);
+        empty("three");
+        let three = tip();
+        case.git(&["checkout", "-q", "main"]);
+        case.git(&["checkout", "-q", &three]);
+        empty("four");
+        let four = tip();
+        let lines = told(&case);
+        assert!(lines.len() == 1 && lines[0].starts_with("checked out: "), "{lines:?}");
+        case.git(&["checkout", "-q", "main"]);
+        let lines = told(&case);
+        let expected = format!("HEAD: was moved away from {}, which no branch or tag leads to", &four[..12]);
+        assert!(lines.len() == 1 && lines[0].contains(&expected), "three comes before four: {lines:?}");
+        case.git(&["branch", "kept", &three]);
+        assert_eq!(told(&case).len(), 2, "four is there alone: {:?}", told(&case));
+        case.git(&["branch", "-f", "kept", &four]);
+        assert_eq!(told(&case).len(), 1, "{:?}", told(&case));
+        // In a worktree that was added it is the same.
+        let place = case.sample.beside("added");
+        case.git(&["worktree", "add", "-q", "--detach", place.to_str().expect("text")]);
+        case.sample.git_in("../added", &["commit", "-q", "--allow-empty", "-m", "there"]);
+        case.sample.git_in("../added", &["checkout", "-q", "--detach", "main"]);
+        let lines = told(&case);
+        assert!(lines.len() == 2 && lines[1].contains("worktrees/added/HEAD: was moved away from "), "{lines:?}");
+        case.check_untouched();
+    }
+
+    #[test]
+    fn commits_that_the_person_left_without_a_branch_before_are_not_said() {
+        let sample = Sample::new();
+        sample.commit("a", "1");
+        sample.git(&["checkout", "-q", "--detach"]);
+        sample.commit("b", "1");
+        sample.git(&["checkout", "-q", "main"]);
+        let case = InSession::of(sample);
+        case.git(&["checkout", "-q", "-b", "side"]);
+        case.sample.commit("c", "1");
+        assert_eq!(told(&case).len(), 2, "{:?}", told(&case));
+        // Packed it is not known what is borrowed.
+        case.git(&["gc", "-q"]);
+        let lines = told(&case).join("\n");
+        assert!(!lines.contains("moved away"), "{lines}");
+    }
+
+    #[test]
+    fn a_commit_of_a_submodule_that_no_branch_of_it_leads_to_is_said() {
+        let sample = Sample::with_submodules();
+        let case = InSession::of(sample);
+        let inside = |words: &[&str]| case.sample.git_in("sub", words);
+        inside(&["checkout", "-q", "--detach"]);
+        inside(&["commit", "-q", "--allow-empty", "-m", "inside"]);
+        let left = inside(&["rev-parse", "HEAD"]);
+        case.git(&["commit", "-q", "-a", "-m", "with what is inside"]);
+        inside(&["checkout", "-q", "main"]);
+        let lines = told(&case).join("\n");
+        assert!(lines.contains(&format!("HEAD: was moved away from {}, ", &left[..12])), "{lines}");
+        inside(&["merge", "-q", "--ff-only", left.trim()]);
+        assert!(!told(&case).join("\n").contains("moved away"), "{:?}", told(&case));
+    }
+
+    #[test]
     fn what_nobody_can_look_at_is_not_taken_for_nothing() {
         let sample = Sample::new();
         sample.commit("a", "1");
