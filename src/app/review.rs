@@ -202,7 +202,8 @@ async fn carry_out(bench: &Bench, wish: ReviewWish, front: &Front, cancel: &Canc
         }
         ReviewWish::Discard { id } => {
             let name = chosen(&held, id.as_deref())?;
-            (name.clone(), ReviewOrder::Discard { name })
+            let is_held = held.iter().any(|held| held.session.as_str() == name);
+            (name.clone(), ReviewOrder::Discard { name, is_held })
         }
     };
     // Its session may be at work on it.

@@ -106,7 +106,7 @@ pub fn order(project: &Project, seen: Seen<'_>, state: &Folder, order: &ReviewOr
             git_taken(project, state, name)?;
             ReviewAnswer::GitTaken
         }
-        ReviewOrder::Discard { name } => {
+        ReviewOrder::Discard { name, .. } => {
             discard(state, name)?;
             ReviewAnswer::Discarded
         }

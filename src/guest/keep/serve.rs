@@ -99,6 +99,9 @@ impl Places {
                     return undo::in_already(&state, name).map_err(|error| with_cause(&error));
                 }
                 ReviewOrder::Apply { .. } | ReviewOrder::GitTaken { .. } if is_there => accepted::note(&state, name),
+                ReviewOrder::Discard { is_held, .. } if !is_there && !is_held && !git::is_on_record(&starts, &git_of_review(name)) => {
+                    Err(Error::NoReview { name: name.to_owned() })
+                }
                 ReviewOrder::Discard { .. } => accepted::forget(&state, name),
                 _ => Ok(()),
             };
@@ -363,9 +366,25 @@ mod tests {
         // What was dropped is not in, and neither is what nobody remembers.
         assert!(!places.workspace.join("made.txt").exists());
         make();
-        assert_eq!(places.review(&ReviewOrder::Discard { name: name() }), Ok(ReviewAnswer::Discarded));
+        let discard = |is_held: bool| places.review(&ReviewOrder::Discard { name: name(), is_held });
+        assert_eq!(discard(true), Ok(ReviewAnswer::Discarded));
         let told = places.review(&apply()).expect_err("it is gone");
         assert!(told.contains("there is no review"), "{told}");
+        // Its volumes may be all that is left of one, and what is on record as well; of what is neither nothing can be dropped.
+        assert_eq!(discard(true), Ok(ReviewAnswer::Discarded));
+        make();
+        assert_eq!(discard(false), Ok(ReviewAnswer::Discarded));
+        let starts = places.state.join("git");
+        fs::create_dir_all(&starts).expect("made");
+        let start = r#"{"version":1,"found":{"repositories":[],"whole":true},"repositories":[]}"#;
+        fs::write(starts.join("s-review.json"), start).expect("written");
+        assert_eq!(discard(false), Ok(ReviewAnswer::Discarded));
+        let told = discard(false).expect_err("it is gone");
+        assert!(told.contains("there is no review `s` of this project"), "{told}");
+        make();
+        assert!(matches!(places.review(&apply()), Ok(ReviewAnswer::Applied(_))));
+        discard(false).expect_err("it is in, and nothing was dropped");
+        assert!(matches!(places.review(&apply()), Ok(ReviewAnswer::InAlready { .. })));
     }
 
     #[test]

@@ -46,7 +46,12 @@ pub enum ReviewOrder {
     /// What it did with git is taken over; paths may still wait.
     GitTaken { name: String },
     /// Forgets it.
-    Discard { name: String },
+    Discard {
+        name: String,
+        /// Whether volumes of it are there: one of which nothing else is known, either, is no review.
+        #[serde(default)]
+        is_held: bool,
+    },
 }
 
 impl ReviewOrder {
@@ -64,7 +69,7 @@ impl ReviewOrder {
             | Self::Diff { name, .. }
             | Self::Apply { name, .. }
             | Self::GitTaken { name }
-            | Self::Discard { name } => Some(name),
+            | Self::Discard { name, .. } => Some(name),
         }
     }
 }

@@ -95,6 +95,7 @@ pub use settings::excludes_in;
 pub use settings::filters_named;
 pub use settings::identity_in;
 pub use waiting::forget;
+pub use waiting::is_on_record;
 pub use waiting::remove_taken;
 pub use waiting::waiting;
 pub(crate) use way::End;

@@ -61,6 +61,11 @@ fn words(head: &Head) -> String {
     }
 }
 
+/// Returns whether it is on record how a session began, be that readable or not.
+pub fn is_on_record(starts: &Path, id: &str) -> bool {
+    Folder::open(starts).is_ok_and(|starts| !matches!(Start::read(&starts, id), Ok(None)))
+}
+
 /// Forgets how the repositories were when a session began whose review is over.
 pub fn forget(starts: &Path, id: &str) -> Result<(), Fault> {
     match Folder::open(starts) {
