@@ -72,7 +72,8 @@ fn reason(change: &Change, origin: Origin) -> Option<LeftReason> {
         (Some(why), None) if origin == Origin::Before => return Some(LeftReason::NotKept { why }),
         // What the session worked on holds it; a file that only went could never be had again.
         (before, after) if origin == Origin::Elsewhere && comes && [before, after].into_iter().flatten().all(can_come) => {}
-        (_, Some(why)) | (Some(why), None) => return Some(LeftReason::Unkept { why }),
+        (_, Some(why)) => return Some(LeftReason::Unkept { why }),
+        (Some(why), None) => return Some(LeftReason::ForGood { why }),
         (None, None) => {}
     }
     match &change.after {

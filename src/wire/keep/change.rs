@@ -104,6 +104,10 @@ pub enum LeftReason {
     Renamed { to: BytesPath },
     #[error("is not held by the snapshot ({why}), so it could not be brought back")]
     Unkept { why: Unkept },
+    #[error(
+        "is not held by the snapshot ({why}), so undo could not bring it back, and it stays; remove or replace it by hand if that is wanted"
+    )]
+    ForGood { why: Unkept },
     #[error("is not held by the snapshot ({why}), so it comes from what the session worked on alone, by `podbay review apply`")]
     FromCopy { why: Unkept },
     #[error("has a name that only Podbay's own unfinished files have, which are cleared up; it can come under another one")]
@@ -132,6 +136,7 @@ impl LeftReason {
             | Self::Git
             | Self::MadeGit
             | Self::Unkept { .. }
+            | Self::ForGood { .. }
             | Self::FromCopy { .. }
             | Self::OwnName
             | Self::HoldsLeft

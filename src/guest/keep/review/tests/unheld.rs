@@ -89,9 +89,8 @@ fn large_files_come_from_the_copy_where_the_projects_own_is_as_it_was() {
     let done = held.bring_in_with(Some(&held.copy()));
     assert_eq!(left(&done.applied.conflicts), ["mine was changed by somebody else since"]);
     let refused = left(&done.applied.refused);
-    for words in
-        ["Makefile may run on your machine: ", "gone is not held by the snapshot (larger than 64 MiB)", "tool would get a set-user-id"]
-    {
+    let stays = "gone is not held by the snapshot (larger than 64 MiB), so undo could not bring it back, and it stays; remove or replace it by hand";
+    for words in ["Makefile may run on your machine: ", stays, "tool would get a set-user-id"] {
         assert!(refused.iter().any(|line| line.starts_with(words)), "{words}: {refused:?}");
     }
     let read = |name: &str| word(&held.scene.path(name));
