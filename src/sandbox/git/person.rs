@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::OpenOptions;
@@ -13,6 +14,7 @@ use crate::guest::keep::git::Filtering;
 use crate::guest::keep::git::excludes_in;
 use crate::guest::keep::git::filters_named;
 use crate::guest::keep::git::identity_in;
+use crate::guest::keep::git::line_ends_in;
 use crate::wire::BytesPath;
 use crate::wire::keep::Attributes;
 use crate::wire::keep::Identity;
@@ -32,7 +34,7 @@ const DEEPEST: usize = 10;
 /// Who commits in a session where neither the repository nor the person's settings say.
 const NOBODY: (&str, &str) = ("Podbay", "podbay@localhost");
 
-/// Returns who the person is to git and which filters theirs has, by their own settings (`~/.gitconfig` and `git/config` in the folder of
+/// Returns who the person is to git, how lines end and which filters theirs has, by their own settings (`~/.gitconfig` and `git/config` in the folder of
 /// settings) and by `gitconfig` in that of the machine. Files that these include are read for filters alone: when they count is not known.
 pub fn person(home: Option<&Path>, config: Option<&Path>, machine: Option<&Path>) -> Person {
     let files = [
@@ -41,12 +43,16 @@ pub fn person(home: Option<&Path>, config: Option<&Path>, machine: Option<&Path>
         machine.map(|machine| machine.join("gitconfig")),
     ];
     let (mut name, mut email, mut excludes) = (None, None, None);
+    let mut line_ends = BTreeMap::new();
     let mut filters = Filters { home, ..Filters::default() };
     let mut said = None;
     for (path, text) in files.into_iter().flatten().filter_map(|path| read(&path).map(|text| (path, text))) {
         let (own_name, own_email) = identity_in(&text);
         (name, email) = (name.or(own_name), email.or(own_email));
         excludes = excludes.or_else(|| excludes_in(&text));
+        for (key, value) in line_ends_in(&text) {
+            line_ends.entry(key).or_insert(value);
+        }
         let attributes = filters.read(&path, &text, 0);
         said = said.or(attributes);
     }
@@ -63,7 +69,7 @@ pub fn person(home: Option<&Path>, config: Option<&Path>, machine: Option<&Path>
     let ignored = rules.and_then(|path| read(&path)).map(|rules| lines(&rules)).unwrap_or_default();
     let or_nobody = |said: Option<String>, nobody: &str| said.unwrap_or_else(|| nobody.to_owned());
     let identity = Some(Identity { name: or_nobody(name, NOBODY.0), email: or_nobody(email, NOBODY.1) });
-    Person { identity, filters: known, has_more, attributes, ignored }
+    Person { identity, filters: known, has_more, attributes, ignored, line_ends }
 }
 
 /// What the person's settings say of filters, with all that they include.
@@ -178,6 +184,24 @@ mod tests {
         assert_eq!(said(), "Ann Lee <other@example.org>");
         fs::write(place.path().join(".gitconfig"), "[user\nname =").expect("written");
         assert_eq!(said(), "Other <other@example.org>");
+    }
+
+    #[test]
+    fn how_lines_end_comes_from_the_settings_that_say_it_first() {
+        let place = tempfile::tempdir().expect("a folder");
+        let write = |name: &str, text: &str| fs::write(place.path().join(name), text).expect("written");
+        let said = || {
+            let person = person(Some(place.path()), Some(place.path()), Some(place.path()));
+            person.line_ends.iter().map(|(key, value)| format!("{key} {value}")).collect::<Vec<_>>()
+        };
+        assert_eq!(said(), [""; 0]);
+        fs::create_dir(place.path().join("git")).expect("made");
+        write("gitconfig", "[core]\nautocrlf = false\nsafecrlf = false\n");
+        write("git/config", "[core]\nautocrlf = input\neol = lf\n");
+        write(".gitconfig", "[core]\n\tautocrlf = true\n");
+        assert_eq!(said(), ["autocrlf true", "eol lf", "safecrlf false"]);
+        write(".gitconfig", "[core]\n\tautocrlf = !touch PWN\n");
+        assert_eq!(said(), ["autocrlf input", "eol lf", "safecrlf false"]);
     }
 
     #[test]

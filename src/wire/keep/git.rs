@@ -1,5 +1,7 @@
 //! Repositories of the project: which there are, what became of them for a session, and what of the session came back.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use serde::Serialize;
 use thiserror::Error;
@@ -72,6 +74,9 @@ pub struct Person {
     /// Rules of what git leaves alone in each of their repositories.
     #[serde(default)]
     pub ignored: String,
+    /// How lines end, where the repository does not say: settings of `core` and what they are set to.
+    #[serde(default)]
+    pub line_ends: BTreeMap<String, String>,
 }
 
 /// A file of attributes that lies in no repository, or is named for all of them.

@@ -94,6 +94,7 @@ pub use settings::Filtering;
 pub use settings::excludes_in;
 pub use settings::filters_named;
 pub use settings::identity_in;
+pub use settings::line_ends_in;
 pub use waiting::forget;
 pub use waiting::is_on_record;
 pub use waiting::remove_taken;

@@ -301,6 +301,28 @@ fn what_the_person_ignores_everywhere_is_ignored_inside() {
     check(Some("~/elsewhere"), &["a.log", "b.tmp", "keep.log"], 1);
 }
 
+#[test]
+fn one_line_that_is_changed_is_one_line_where_the_persons_settings_have_lines_end_otherwise() {
+    let check = |own: Option<&str>, expected: &str| {
+        let sample = sample();
+        sample.write("text", "1\n2\n3\n");
+        sample.git(&["add", "text"]);
+        sample.git(&["commit", "-q", "-m", "text"]);
+        if let Some(own) = own {
+            sample.git(&["config", "core.autocrlf", own]);
+        }
+        // As it is checked out for somebody who has `core.autocrlf` set.
+        sample.write("text", "1\r\n2\r\n3\r\n");
+        let line_ends = [("autocrlf".to_owned(), "true".to_owned())].into();
+        let session = InSession::of_person(sample, Person { line_ends, ..Person::default() });
+        session.sample.write("text", "1\r\nx\r\n3\r\n");
+        session.git(&["commit", "-q", "-m", "change", "text"]);
+        assert_eq!(session.git(&["show", "--numstat", "--format=", "HEAD"]).trim(), expected, "{own:?}");
+    };
+    check(None, "1\t1\ttext");
+    check(Some("false"), "3\t3\ttext");
+}
+
 /// The settings of a repository may have come with it: they would have anything of the person's told in the session.
 #[test]
 fn what_a_repository_has_ignored_is_read_neither_outside_nor_where_something_is_hidden() {

@@ -1,9 +1,11 @@
 //! What of a repository's settings a session gets: nothing that names a program, a place elsewhere, or how to get in somewhere.
 
+use std::collections::BTreeMap;
+
 use super::config::Entry;
 use crate::wire::BytesPath;
 use crate::wire::keep::GitRefusal;
-use crate::wire::keep::Identity;
+use crate::wire::keep::Person;
 
 /// Settings of `core` that say how files are read and written.
 const CORE: [&str; 16] = [
@@ -24,6 +26,10 @@ const CORE: [&str; 16] = [
     "whitespace",
     "abbrev",
 ];
+
+/// Those of them that say how lines end, and what they may be set to.
+const LINE_ENDS: [(&str, &[&str]); 3] =
+    [("autocrlf", &["true", "false", "input"]), ("eol", &["lf", "crlf", "native"]), ("safecrlf", &["true", "false", "warn"])];
 
 /// Extensions that need nothing of what is left out.
 const EXTENSIONS: [&str; 6] = ["noop", "noop-v1", "objectformat", "preciousobjects", "refstorage", "worktreeconfig"];
@@ -54,6 +60,24 @@ pub fn identity_in(text: &[u8]) -> (Option<String>, Option<String>) {
         String::from_utf8(value).ok().filter(|value| !value.trim().is_empty() && !value.chars().any(char::is_control))
     };
     (last("name"), last("email"))
+}
+
+/// Reads how lines end by settings of a person's. What git would not understand says nothing.
+pub fn line_ends_in(text: &[u8]) -> BTreeMap<String, String> {
+    let entries = super::config::parse(text).unwrap_or_default();
+    let said = |(key, known): (&str, &[&str])| {
+        let entry = entries.iter().rfind(|entry| entry.is("core", key))?;
+        let word = match &entry.value {
+            None => "true".to_owned(),
+            Some(value) => match String::from_utf8_lossy(value).to_ascii_lowercase().as_str() {
+                "yes" | "on" | "1" => "true".to_owned(),
+                "no" | "off" | "0" | "" => "false".to_owned(),
+                word => word.to_owned(),
+            },
+        };
+        known.contains(&word.as_str()).then(|| (key.to_owned(), word))
+    };
+    LINE_ENDS.into_iter().filter_map(said).collect()
 }
 
 /// What settings of a person's say of filters.
@@ -104,8 +128,8 @@ fn is_program(entry: &Entry) -> bool {
     matches!(entry.key.as_str(), "clean" | "smudge" | "process") && entry.value.as_ref().is_some_and(|value| !value.is_empty())
 }
 
-/// Picks what a session gets, or says why it gets none.
-pub(crate) fn pick(entries: &[Entry], identity: Option<&Identity>) -> Result<Settings, GitRefusal> {
+/// Picks what a session gets, or says why it gets none. Where the repository does not say, the person's own settings do.
+pub(crate) fn pick(entries: &[Entry], person: &Person) -> Result<Settings, GitRefusal> {
     let mut settings = Settings::default();
     let mut kept = Vec::new();
     let mut version = b"0".to_vec();
@@ -145,11 +169,11 @@ pub(crate) fn pick(entries: &[Entry], identity: Option<&Identity>) -> Result<Set
     if settings.has_include {
         settings.notes.push("settings that its config includes from other files are not there in the session".to_owned());
     }
-    if let Some(identity) = identity {
-        for (key, value) in [("name", &identity.name), ("email", &identity.email)] {
-            if !kept.iter().any(|entry| entry.is("user", key)) {
-                kept.push(Entry::new("user", None, key, value.as_bytes()));
-            }
+    let identity = person.identity.iter().flat_map(|one| [("user", "name", &one.name), ("user", "email", &one.email)]);
+    let line_ends = person.line_ends.iter().map(|(key, value)| ("core", key.as_str(), value));
+    for (section, key, value) in identity.chain(line_ends) {
+        if !kept.iter().any(|entry| entry.is(section, key)) {
+            kept.push(Entry::new(section, None, key, value.as_bytes()));
         }
     }
     // What a value could break out of its line with is nothing that any of these needs.
@@ -218,10 +242,11 @@ mod tests {
     use super::super::config::parse;
     use super::super::config::write;
     use super::*;
+    use crate::wire::keep::Identity;
 
     fn picked(text: &str) -> Result<String, GitRefusal> {
         let entries = parse(text.as_bytes()).expect("readable settings");
-        let settings = pick(&entries, None)?;
+        let settings = pick(&entries, &Person::default())?;
         Ok(String::from_utf8(write(&settings.kept)).expect("text"))
     }
 
@@ -276,8 +301,25 @@ mod tests {
     fn who_commits_is_told_where_the_repository_does_not_say() {
         let identity = Identity { name: "Ann".into(), email: "ann@example.org".into() };
         let entries = parse(b"[user]\nemail = own@example.org").expect("readable settings");
-        let settings = pick(&entries, Some(&identity)).expect("taken over");
+        let settings = pick(&entries, &Person { identity: Some(identity), ..Person::default() }).expect("taken over");
         let text = String::from_utf8(write(&settings.kept)).expect("text");
         assert!(text.contains("name = \"Ann\"") && text.contains("own@example.org") && !text.contains("ann@"), "{text}");
+    }
+
+    #[test]
+    fn how_lines_end_is_told_where_the_repository_does_not_say() {
+        let check = |text: &str, expected: &[(&str, &str)]| {
+            let read = line_ends_in(text.as_bytes());
+            assert_eq!(read.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect::<Vec<_>>(), expected, "{text}");
+        };
+        check("[core]\nautocrlf = Input\neol = CRLF\nsafecrlf = warn", &[("autocrlf", "input"), ("eol", "crlf"), ("safecrlf", "warn")]);
+        check("[core]\nautocrlf\neol = native\nsafecrlf = no", &[("autocrlf", "true"), ("eol", "native"), ("safecrlf", "false")]);
+        check("[core]\nautocrlf = warn\neol = true\nsafecrlf = input\n[core \"x\"]\nautocrlf = true", &[]);
+        check("[core]\nautocrlf = true\nautocrlf = false", &[("autocrlf", "false")]);
+        check("[core]\nautocrlf = true\n[broken", &[]);
+        let person = Person { line_ends: line_ends_in(b"[core]\nautocrlf = true\neol = lf"), ..Person::default() };
+        let entries = parse(b"[core]\nautocrlf = input").expect("readable settings");
+        let text = String::from_utf8(write(&pick(&entries, &person).expect("taken over").kept)).expect("text");
+        assert!(text.contains("autocrlf = \"input\"") && text.contains("eol = \"lf\"") && !text.contains("autocrlf = \"true\""), "{text}");
     }
 }

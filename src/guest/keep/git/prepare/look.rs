@@ -122,7 +122,7 @@ impl All<'_> {
                 entries.extend(parse(&path, &text)?);
             }
         }
-        settings::pick(&entries, self.person.identity.as_ref())
+        settings::pick(&entries, self.person)
     }
 
     /// Checks that a linked worktree is the repository's own: a `.git` file may name any folder of the machine.
