@@ -270,8 +270,9 @@ impl Left {
         // One that another one leads to is said with it.
         reached.extend(commits.reached(said.iter().map(String::as_str)));
         let mut n_told = 0;
+        let once = if left_behind.is_empty() { BTreeSet::new() } else { logs::once_on_branches(session) };
         for (name, object) in left_behind {
-            if n_told < MAX_TOLD && is_lost(&object, &reached) {
+            if n_told < MAX_TOLD && !once.contains(&object) && is_lost(&object, &reached) {
                 self.refuse(&name, moved_away(&object));
                 reached.extend(commits.reached(std::iter::once(object.as_str())));
                 n_told += 1;

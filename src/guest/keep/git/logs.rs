@@ -72,6 +72,31 @@ pub(super) fn left_behind(folder: &Folder, log: &[u8]) -> Vec<String> {
     all.filter(|object| seen.insert(object.clone())).collect()
 }
 
+/// Returns the commits that branches which are there stood for at some time, by their logs: of what one was moved away from git does not warn.
+pub(super) fn once_on_branches(folder: &Folder) -> BTreeSet<String> {
+    let mut waiting = vec![b"logs/refs/heads".to_vec()];
+    let mut once = BTreeSet::new();
+    let (mut n_files, mut n_bytes) = (0, 0);
+    while let Some(path) = waiting.pop() {
+        for (name, kind) in folder.names(&path).unwrap_or_default() {
+            let path = join(&path, &name);
+            match kind {
+                Kind::Folder => waiting.push(path),
+                Kind::File => {
+                    let text = end_of(folder, &path).unwrap_or_default();
+                    (n_files, n_bytes) = (n_files + 1, n_bytes + text.len());
+                    once.extend(text.split(|byte| *byte == b'\n').filter_map(|line| object(line.get(41..81)?)));
+                }
+                Kind::Link | Kind::Special => {}
+            }
+            if n_files + waiting.len() > MAX_LOG_FILES || n_bytes > MAX_LOGS {
+                return once;
+            }
+        }
+    }
+    once
+}
+
 /// Reads whole lines from the end of a log that may be as long as it likes.
 fn end_of(folder: &Folder, log: &[u8]) -> Option<Vec<u8>> {
     let (mut file, stat) = folder.open_file(log).ok()??;
@@ -89,7 +114,9 @@ fn left_by(line: &[u8]) -> Option<String> {
     let (ids, message) = line.split_at(memchr::memchr(b'\t', line)?);
     let from = message.strip_prefix(b"\tcheckout: moving from ")?;
     let left = object(from.get(..40)?).filter(|_| from[40..].starts_with(b" to "))?;
-    ids.starts_with(left.as_bytes()).then_some(left)
+    // Where a branch was made of it, it was not left.
+    let new = ids.strip_prefix(left.as_bytes())?.strip_prefix(b" ")?;
+    (!new.starts_with(left.as_bytes())).then_some(left)
 }
 
 /// Returns whole lines from the end.
@@ -127,6 +154,7 @@ mod tests {
             format!("checkout: moving from {one}x to main"),
             format!("checkout: moving from {}", &one[..39]),
         ];
+        check(format!("{one} {one} {who}\tcheckout: moving from {one} to side\n"), &[]);
         check(nothing.iter().map(|words| other(words)).chain(["odd".to_owned()]).collect(), &[]);
         check([left(&one), other(&"x".repeat(MAX_READ as usize)), left(&two)].concat(), &[&two]);
     }

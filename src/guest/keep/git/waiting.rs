@@ -261,6 +261,9 @@ mod tests {
         assert_eq!(told(&case).len(), 2, "four is there alone: {:?}", told(&case));
         case.git(&["branch", "-f", "kept", &four]);
         assert_eq!(told(&case).len(), 1, "{:?}", told(&case));
+        // What a branch had and was moved away from is no loss, as it is with a reset.
+        case.git(&["branch", "-f", "kept", &three]);
+        assert_eq!(told(&case).len(), 1, "{:?}", told(&case));
         // In a worktree that was added it is the same.
         let place = case.sample.beside("added");
         case.git(&["worktree", "add", "-q", "--detach", place.to_str().expect("text")]);
@@ -269,6 +272,26 @@ mod tests {
         let lines = told(&case);
         assert!(lines.len() == 2 && lines[1].contains("worktrees/added/HEAD: was moved away from "), "{lines:?}");
         case.check_untouched();
+    }
+
+    #[test]
+    fn commits_that_a_branch_was_made_of_and_that_were_put_in_other_words_since_are_not_said() {
+        let sample = Sample::new();
+        sample.commit("a", "1");
+        let case = InSession::of(sample);
+        case.git(&["checkout", "-q", "--detach"]);
+        case.git(&["commit", "-q", "--allow-empty", "-m", "one"]);
+        case.git(&["checkout", "-q", "-b", "side"]);
+        case.git(&["commit", "-q", "--amend", "--allow-empty", "-m", "amended"]);
+        case.git(&["checkout", "-q", "--detach", "main"]);
+        case.git(&["commit", "-q", "--allow-empty", "-m", "two"]);
+        case.git(&["branch", "deep/other"]);
+        case.git(&["checkout", "-q", "main"]);
+        case.git(&["checkout", "-q", "deep/other"]);
+        case.git(&["commit", "-q", "--amend", "--allow-empty", "-m", "amended"]);
+        let lines = told(&case).join("\n");
+        assert!(lines.contains("commits: side new, ") && lines.contains("commits: deep/other new, "), "{lines}");
+        assert!(!lines.contains("moved away"), "{lines}");
     }
 
     #[test]
