@@ -81,6 +81,8 @@ pub(super) struct UnseenName {
     pub why: String,
     /// Whether there was only no time for it.
     pub is_late: bool,
+    /// Whether git failed over it: nobody can have it then, whatever it holds.
+    pub is_broken: bool,
 }
 
 /// Brings back what a session committed, stashed and staged, as far as nobody else moved it meanwhile and there is time: what is checked out

@@ -13,6 +13,7 @@ use super::folder::Folder;
 use super::folder::failed;
 use super::import::Import;
 use super::import::Unlooked;
+use super::import::Unseen;
 use super::import::import;
 use super::import::left_out;
 use super::prepare::Source;
@@ -178,22 +179,25 @@ fn settle(folders: &Folders<'_>, project: &Folder, starts: &Folder, left: &Left<
     }
     let places = places(folders, project, &start, left);
     let mut asked_for = Named::default();
+    let (mut broken, mut unread) = (Unlooked::default(), Unlooked::default());
     if let Some(ReviewedGit { auto_run, with_auto_run }) = left.review {
         let place = review::place_of(folders.state, name_of_review(id));
         let held = staged(folders, starts, left, &places, |import| touched(import, project, (auto_run, place.as_bytes()), true)?.holding());
         if *with_auto_run {
-            asked_for = held.unwrap_or_else(|fault| Named::from_iter([unlooked(&fault)]));
-        } else if let held = held?
-            && !held.is_empty()
-        {
-            return Ok(SettledGit { held, ..SettledGit::default() });
+            (asked_for, unread) = held.unwrap_or_else(|fault| (Named::from_iter([unlooked(&fault)]), Unlooked::default()));
+        } else {
+            let (held, lost) = held?;
+            if !held.is_empty() {
+                return Ok(SettledGit { held, ..SettledGit::default() });
+            }
+            broken = lost;
         }
     }
     // What came, or was told not to come, is not looked at again for what is still to be moved.
     let is_done = is_kept || late == Some(Late::AllTaken);
     let (may_run, mut imported) = match left.review {
         _ if is_done => (Named::default(), ImportedGit::default()),
-        Some(_) => (Named::default(), staged(folders, starts, left, &places, import)?),
+        Some(_) => (Named::default(), staged(folders, starts, left, &places, |all| import(&Import { unlooked: &broken, ..*all }))?),
         None => staged(folders, starts, left, &places, |all| {
             let Touched { may_run, unlooked } = touched(all, project, (left.auto_run, left.place), false)?;
             Ok((may_run, import(&Import { unlooked: &unlooked, ..*all })?))
@@ -201,6 +205,7 @@ fn settle(folders: &Folders<'_>, project: &Folder, starts: &Folder, left: &Left<
     };
     let are_all_taken = !is_kept && imported.is_whole();
     if left.review.is_some() {
+        asked_for.extend(came_unread(unread, &mut imported));
         // Whatever appeared in the project meanwhile is not the session's.
         if are_all_taken {
             Start::settle(starts, id)?;
@@ -235,6 +240,22 @@ fn settle(folders: &Folders<'_>, project: &Folder, starts: &Folder, left: &Left<
 /// Says of commits that were asked for why nobody knows what they hold.
 fn unlooked(fault: &Fault) -> MayRun {
     MayRun { path: BytesPath::from_bytes(TOP), why: format!("its commits could not be looked through: {fault}") }
+}
+
+/// Returns what of that which nobody could read, and which was asked for, came all the same; of the rest it is said that it cannot be read.
+fn came_unread(unread: Unlooked, imported: &mut ImportedGit) -> Vec<MayRun> {
+    let mut came = Vec::new();
+    for (at, unseen) in unread {
+        let Unseen::Names(names) = unseen else { continue };
+        for name in names {
+            let left = imported.repositories.get_mut(at).and_then(|one| one.not_imported.iter_mut().find(|left| left.what == name.what));
+            match left {
+                Some(left) => left.why = format!("{}; {}", left.why, name.why),
+                None => came.push(MayRun { path: name.what, why: name.why }),
+            }
+        }
+    }
+    came
 }
 
 /// Says which folders may hold a repository that nobody was able to look for.

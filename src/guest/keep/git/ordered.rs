@@ -267,6 +267,30 @@ fn what_cannot_be_taken_over_is_tried_again_as_long_as_its_review_waits() {
 }
 
 #[test]
+fn commits_of_a_review_whose_ground_was_pruned_are_said_to_stand_on_nothing_and_the_rest_comes() {
+    let sample = committed();
+    sample.git(&["branch", "keep"]);
+    let lost = sample.commit("lost", "1");
+    let case = Case::of(sample);
+    case.prepare();
+    case.commit("b");
+    case.in_session(&["branch", "side", "keep"]);
+    case.sample.git(&["reset", "-q", "--hard", "keep"]);
+    case.sample.git(&["reflog", "expire", "--expire=now", "--all"]);
+    case.sample.git(&["gc", "-q", "--prune=now"]);
+    for unless_it_may_run in [Some(&[][..]), None] {
+        let settled = case.accept(unless_it_may_run);
+        assert!(!settled.is_settled && settled.held.is_empty() && settled.may_run.is_empty(), "nothing of it runs: {settled:?}");
+        let told: Vec<String> =
+            settled.imported.repositories[0].not_imported.iter().map(|one| format!("{}: {}", one.what, one.why)).collect();
+        let main = told.iter().find(|one| one.starts_with("refs/heads/main: ")).expect("it is said");
+        assert!(main.contains(&lost), "{told:?}");
+        assert!(main.contains("it cannot be read; if what it stands on is gone from the repository"), "{told:?}");
+    }
+    assert_eq!(case.sample.git(&["log", "-1", "--format=%s", "side"]), "a\n");
+}
+
+#[test]
 fn a_session_with_many_names_is_told_in_part_and_taken_over_as_a_whole() {
     let case = Case::of(committed());
     case.prepare();

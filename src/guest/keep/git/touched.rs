@@ -55,6 +55,10 @@ const BARE: &str = "git takes the folder that it is in for a repository and obey
 const UNKNOWN: &str = "it holds more than can be looked through";
 const LATE: &str = "there was no more time to look through it";
 
+/// What is said of one that git fails over. A session borrows the objects that were there when it began.
+const BROKEN: &str =
+    "it cannot be read; if what it stands on is gone from the repository, such as by `git gc`, it comes when that is there again";
+
 /// How long all that a repository's session left is looked through together, and how long one name of it where that was too short: a few
 /// trees, each named ten times in the next, are a page of objects and more paths than anybody can list.
 const TOGETHER: Duration = Duration::from_secs(8);
@@ -142,17 +146,26 @@ pub(super) fn touched(
 }
 
 impl Touched {
-    /// Returns all that keeps it from coming unasked.
-    pub(super) fn holding(self) -> Result<Named<MayRun>, Fault> {
-        let mut held = self.may_run;
-        for unseen in self.unlooked.into_values() {
-            match unseen {
+    /// Returns all that keeps it from coming unasked, and what cannot come whoever asks.
+    pub(super) fn holding(self) -> Result<(Named<MayRun>, Unlooked), Fault> {
+        let (mut held, mut broken) = (self.may_run, Unlooked::new());
+        for (at, unseen) in self.unlooked {
+            let names = match unseen {
                 Unseen::All { fault, .. } => return Err(fault),
-                Unseen::Names(names) => held.extend(names.into_iter().map(|one| MayRun { path: one.what, why: one.why })),
+                Unseen::Names(names) => names,
+            };
+            let (lost, names): (Vec<UnseenName>, Vec<UnseenName>) = names.into_iter().partition(|one| one.is_broken);
+            held.extend(names.into_iter().map(|one| MayRun { path: one.what, why: one.why }));
+            if !lost.is_empty() {
+                broken.insert(at, Unseen::Names(lost));
             }
         }
-        Ok(held)
+        Ok((held, broken))
     }
+}
+
+fn broken(fault: &Fault) -> String {
+    format!("{BROKEN} ({fault})")
 }
 
 /// What a commit or the index has at a path, and at the start.
@@ -201,6 +214,7 @@ struct Refused {
     tip: usize,
     why: String,
     is_late: bool,
+    is_broken: bool,
 }
 
 impl One<'_> {
@@ -261,12 +275,13 @@ impl One<'_> {
         if let Some((made, more)) = self.made(&git, &changed.paths, &held.trees, here)? {
             changed.made = made;
             refused.extend(more);
-            let unseen = |Refused { tip, why, is_late }| {
+            let unseen = |Refused { tip, why, is_late, is_broken }| {
                 let (what, object) = &tips[tip];
-                UnseenName { what: what.clone(), object: (*object).to_owned(), why, is_late }
+                UnseenName { what: what.clone(), object: (*object).to_owned(), why, is_late, is_broken }
             };
             if let Some(path) = self.not_theirs(&git, &staged, obeyed) {
-                changed.unseen.push(UnseenName { what: "index".into(), object: String::new(), why: obeyed_by_git(&path), is_late: false });
+                let (what, object, why) = ("index".into(), String::new(), obeyed_by_git(&path));
+                changed.unseen.push(UnseenName { what, object, why, is_late: false, is_broken: false });
             }
             if changed.paths.iter().any(is_obeyed) {
                 changed.unseen.extend(self.obeyed(&git, &tips, obeyed));
@@ -275,7 +290,10 @@ impl One<'_> {
         } else {
             let staged = left.index.is_some().then(|| ("index".into(), ""));
             let (why, is_late) = (self.too_much(), self.git.is_late());
-            let unseen = |(what, object): (BytesPath, &str)| UnseenName { what, object: object.to_owned(), why: why.clone(), is_late };
+            let unseen = |(what, object): (BytesPath, &str)| {
+                let (object, why) = (object.to_owned(), why.clone());
+                UnseenName { what, object, why, is_late, is_broken: false }
+            };
             changed.unseen = tips.into_iter().chain(staged).map(unseen).collect();
         }
         Ok(changed)
@@ -284,16 +302,16 @@ impl One<'_> {
     /// Returns those of the tips that change a path which git obeys.
     fn obeyed(&self, git: &Git, tips: &[(BytesPath, &str)], obeyed: Obeyed<'_>) -> Vec<UnseenName> {
         let one = |(what, object): &(BytesPath, &str)| {
-            let why = match self.held(&git.bounded(ALONE), &[object]) {
+            let (why, is_broken) = match self.held(&git.bounded(ALONE), &[object]) {
                 Ok(Some(held)) => {
                     let paths = held.paths.into_iter().filter(|path| (obeyed.0)(path));
                     let blobs: Vec<Blob> = paths.map(|path| (path.clone(), self.blob(git, object, &path).unwrap_or_default())).collect();
-                    obeyed_by_git(&self.not_theirs(git, &blobs, obeyed)?)
+                    (obeyed_by_git(&self.not_theirs(git, &blobs, obeyed)?), false)
                 }
-                Ok(None) => self.too_much(),
-                Err(fault) => fault.to_string(),
+                Ok(None) => (self.too_much(), false),
+                Err(fault) => (broken(&fault), true),
             };
-            Some(UnseenName { what: what.clone(), object: (*object).to_owned(), why, is_late: git.is_late() })
+            Some(UnseenName { what: what.clone(), object: (*object).to_owned(), why, is_late: git.is_late(), is_broken })
         };
         tips.iter().filter_map(one).collect()
     }
@@ -349,16 +367,16 @@ impl One<'_> {
         waiting.push(0..1);
         while let Some(some) = waiting.pop() {
             if git.is_late() {
-                refused.extend(some.map(|tip| Refused { tip, why: LATE.to_owned(), is_late: true }));
+                refused.extend(some.map(|tip| Refused { tip, why: LATE.to_owned(), is_late: true, is_broken: false }));
                 continue;
             }
-            let why = match look(&git.bounded(ALONE), some.clone()) {
+            let (why, is_broken) = match look(&git.bounded(ALONE), some.clone()) {
                 Ok(true) => continue,
-                Ok(false) => self.too_much(),
-                Err(fault) => fault.to_string(),
+                Ok(false) => (self.too_much(), false),
+                Err(fault) => (broken(&fault), true),
             };
             if some.len() == 1 {
-                refused.push(Refused { tip: some.start, why, is_late: git.is_late() });
+                refused.push(Refused { tip: some.start, why, is_late: git.is_late(), is_broken });
             } else {
                 waiting.extend(parts(some));
             }
