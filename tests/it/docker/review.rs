@@ -133,6 +133,7 @@ fn what_a_run_changed_waits_and_is_shown_brought_in_in_parts_and_discarded() {
     assert_eq!((env.read("made.txt").as_str(), env.read("kept.txt").as_str()), ("new\n", "one\n"), "what was brought in stays");
     assert_eq!(review(&env, &["list"]).expect(0).text(), "nothing waits to be reviewed\n");
     review(&env, &["apply"]).expect(2).says(&["nothing waits to be reviewed"]);
+    review(&env, &["discard", &id]).expect(1).says(&["there is no review", &id]);
     assert_eq!(volumes(&env), Vec::<String>::new());
     env.assert_no_container();
 }
