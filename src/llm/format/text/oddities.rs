@@ -275,3 +275,24 @@ fn an_element_of_tools_in_a_file_is_text() {
     let told = "<tools>\n{\"name\": \"bash\", \"description\": \"runs\", \"parameters\": {\"command\": \"text\"}}\n</tools>";
     assert!(parse(told, &tools(), None).calls.is_empty(), "it tells of a tool");
 }
+
+#[test]
+fn calls_that_are_joined_in_a_line_are_all_made_and_behind_words_none_is() {
+    let call = |command: &str| format!("<tool_call>\n{{\"name\": \"bash\", \"arguments\": {{\"command\": \"{command}\"}}}}\n</tool_call>");
+    let function = |command: &str| format!("<function=bash>\n<parameter=command>\n{command}\n</parameter>\n</function>");
+    let mistral = |command: &str| format!("[TOOL_CALLS][{{\"name\": \"bash\", \"arguments\": {{\"command\": \"{command}\"}}}}]");
+    for between in [",\n", ", ", ",", ";", " ; ", " and ", ", and then\n", " then "] {
+        for (first, second) in [(call("a"), call("b")), (function("a"), function("b")), (mistral("a"), mistral("b"))] {
+            let text = format!("I do both:\n{first}{between}{second}");
+            check("joined", &text, "I do both:", "", &["bash {\"command\":\"a\"}", "bash {\"command\":\"b\"}"], None);
+        }
+    }
+    for between in [" or ", ", but not ", ", then I look at it. ", " is the first.\n\n", ". ", ", android "] {
+        let text = format!("{}{between}{}", call("a"), call("b"));
+        let parsed = parse(&text, &tools(), None);
+        assert_eq!((parsed.calls, parsed.mentions.len()), (vec![], 2), "{text}");
+    }
+    // A call that a sentence speaks of says nothing of the next one.
+    let text = format!("Where you write {} in an answer, it is run.\n\n{}", call("a"), call("b"));
+    assert_eq!(parse(&text, &tools(), None).calls.len(), 1, "{text}");
+}

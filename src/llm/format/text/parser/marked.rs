@@ -237,7 +237,7 @@ impl Parser {
 
     /// Takes calls that are marked as such, unless they are mentioned within a sentence about them.
     fn certain(&mut self, text: &str, found: Found, last: bool) -> Step {
-        if let Some(quoted) = self.quoted() {
+        if let Some(quoted) = self.quoted().or_else(|| self.is_in_doubt.then_some(Quoted::Disowned)) {
             return self.quote(text, found, quoted);
         }
         // Behind words in the channel of gpt-oss that holds the answer.
@@ -250,26 +250,39 @@ impl Parser {
         }
         // Its own end says where it ends, whatever follows.
         let has_end = self.line.is_blank() && text[self.at..].starts_with(openers::LFM2);
+        let mut joined = None;
         if self.state == State::Text && !has_end {
+            let is_within = self.before.is_in_sentence();
             let mut c = Cursor::new(text, found.end, last);
-            match goes_on(&mut c) {
+            let behind = behind(&mut c, !is_within);
+            self.pay(&c);
+            match behind {
                 Err(_) => return Step::Wait,
-                Ok(true) => {
+                Ok(Behind::Words) => {
                     let raw = &text[self.at..found.end];
-                    let is_within = self.before.is_in_sentence();
                     let step = self.plain(text, found.end);
                     if !is_within {
+                        // Another one that follows may need this one.
+                        self.is_in_doubt = true;
                         self.out.mention(raw, found.calls);
                     }
                     return step;
                 }
-                Ok(false) => {}
+                Ok(Behind::Call(at)) => joined = Some(at),
+                Ok(Behind::Nothing) => {}
             }
         }
         let had_calls = self.out.has_calls();
-        let step = self.accept(text, found.calls, Certainty::Certain, found.end);
+        let end = found.end;
+        let step = self.accept(text, found.calls, Certainty::Certain, end);
         self.marks_ends = has_end && (self.marks_ends || !had_calls);
-        step
+        match joined {
+            Some(at) => {
+                self.out.noise(&text[end..at]);
+                self.go(at)
+            }
+            None => step,
+        }
     }
 
     /// Notes a block that could not be read, unless it stands where examples do.
@@ -325,17 +338,47 @@ fn is_nothing_yet(rest: &str) -> bool {
     rest.is_empty() || openers::is_begun(rest)
 }
 
-/// Returns whether the sentence goes on in the same line.
-fn goes_on(c: &mut Cursor) -> Read<bool> {
+/// What stands behind a call.
+enum Behind {
+    Nothing,
+    /// The sentence goes on in the same line.
+    Words,
+    /// Another call, which begins here; no more than what joins the two stands between.
+    Call(usize),
+}
+
+/// Looks at what stands behind a call; `joins`: another one may be joined to it.
+fn behind(c: &mut Cursor, joins: bool) -> Read<Behind> {
     loop {
         c.run(|byte| matches!(byte, b' ' | b'\t'))?;
         let next = c.peek_or_end()?;
         if !next.is_some_and(openers::may_begin) {
-            return Ok(next.is_some_and(|byte| byte.is_ascii_alphanumeric() || !byte.is_ascii() || b",.;:!?\"')".contains(&byte)));
+            let goes_on = next.is_some_and(|byte| byte.is_ascii_alphanumeric() || !byte.is_ascii() || b",.;:!?\"')".contains(&byte));
+            return match if joins && goes_on { joined(c)? } else { None } {
+                Some(at) => Ok(Behind::Call(at)),
+                None if goes_on => Ok(Behind::Words),
+                None => Ok(Behind::Nothing),
+            };
         }
         match openers::find(c)? {
             Some(Opener::Section | Opener::Noise) => {}
-            other => return Ok(other.is_none() && !matches!(next, Some(b'<' | b']'))),
+            other if other.is_none() && !matches!(next, Some(b'<' | b']')) => return Ok(Behind::Words),
+            _ => return Ok(Behind::Nothing),
         }
     }
+}
+
+/// Steps over `,`, `;`, `and` and `then` between two calls; returns where the second one begins, if there is one.
+fn joined(c: &mut Cursor) -> Read<Option<usize>> {
+    let is_blank = |byte: u8| byte.is_ascii_whitespace();
+    let _ = c.take(",")? || c.take(";")?;
+    for word in ["and", "then"] {
+        c.run(is_blank)?;
+        if c.take(word)? && c.run(is_blank)?.is_empty() {
+            return Ok(None);
+        }
+    }
+    let at = c.at();
+    let begins = c.peek_or_end()?.is_some_and(openers::may_begin) && openers::find(c)?.is_some_and(Opener::begins_call);
+    Ok(begins.then_some(at))
 }

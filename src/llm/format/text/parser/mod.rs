@@ -86,6 +86,8 @@ pub struct Parser {
     is_over: bool,
     /// Calls were met that stand where examples do.
     has_quoted: bool,
+    /// Words stood right behind a call, so that nobody knows whether that one was meant, or one that follows.
+    is_in_doubt: bool,
     /// The calls so far mark their own ends, so that words behind them say nothing of whether they were meant.
     marks_ends: bool,
     incomplete: Option<Incomplete>,
@@ -148,6 +150,7 @@ impl Parser {
             is_closed: false,
             is_over: false,
             has_quoted: false,
+            is_in_doubt: false,
             marks_ends: false,
             incomplete: None,
             unread: Vec::new(),
