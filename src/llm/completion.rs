@@ -115,7 +115,7 @@ impl Client {
     ///
     /// A model may have nothing to say, but not every server's silence can be believed.
     pub(super) fn is_suspicious(assembler: &Assembler, manner: &Manner) -> bool {
-        assembler.is_empty() && !manner.provider.may_be_silent(assembler.finish.is_some())
+        assembler.is_silent() && !manner.provider.may_be_silent(assembler.finish.is_some())
     }
 
     /// Asks once more without a stream, which makes servers say what was wrong.

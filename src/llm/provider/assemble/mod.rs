@@ -68,6 +68,8 @@ pub(in crate::llm) struct Assembler {
     text_joint: Joint,
     thinking_joint: Joint,
     calls: Calls,
+    /// The server reported a call where none was asked for: the answer is not empty, and there is nothing in it.
+    has_unasked: bool,
     pub(in crate::llm) usage: Option<Usage>,
     pub(in crate::llm) timings: Option<Timings>,
     pub(in crate::llm) finish: Option<Finish>,
@@ -104,6 +106,7 @@ impl Assembler {
             text_joint: Joint::default(),
             thinking_joint: Joint::default(),
             calls: Calls::default(),
+            has_unasked: false,
             usage: None,
             timings: None,
             finish: None,
@@ -136,6 +139,11 @@ impl Assembler {
     /// Returns whether nothing at all was said.
     pub(in crate::llm) fn is_empty(&self) -> bool {
         self.text.is_empty() && self.thinking.is_empty() && self.calls.is_empty()
+    }
+
+    /// Returns whether the server sent nothing, not even a call that nobody asked for.
+    pub(in crate::llm) fn is_silent(&self) -> bool {
+        self.is_empty() && !self.has_unasked
     }
 
     /// Returns whether this text ends with all that was said so far, and calls came if it has some.
@@ -271,6 +279,7 @@ impl Assembler {
             Reading::Schema => false,
         };
         if !is_asked_for {
+            self.has_unasked = true;
             return;
         }
         if let Some(name) = self.calls.take(piece) {
