@@ -65,12 +65,12 @@ pub(super) fn reason(command: &Command, ground: &Ground) -> Option<String> {
             if named.is_none() && moved.len() > 1 && goes_to_last {
                 moved.pop();
             }
-            let is_meant = |word: &&&Word| !word.text.starts_with('.');
+            let is = |word: &Word, what: &str| place::precious(&word.text, ground).as_deref() == Some(what);
+            let is_meant = |word: &&&Word| !word.text.starts_with('.') || is(word, place::COMMITS);
             let whole = moved.iter().filter(is_meant).find_map(|word| place::precious_by_name(&word.text, ground));
             // Within the project it only changes its place.
             let leaves = to.is_some_and(|to| place::is_beyond(&to, ground));
-            let is_project = |word: &&&Word| place::precious(&word.text, ground).as_deref() == Some(place::PROJECT);
-            let project = || moved.iter().find(is_project).filter(|_| leaves).map(|_| place::PROJECT.to_owned());
+            let project = || moved.iter().find(|word| is(word, place::PROJECT)).filter(|_| leaves).map(|_| place::PROJECT.to_owned());
             whole.or_else(project).map(|what| format!("it moves {what}"))
         }
         "shred" | "wipefs" | "blkdiscard" | "mkswap" | "badblocks" => Some(format!("{name} destroys what is on a disk")),

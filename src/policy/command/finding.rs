@@ -84,7 +84,8 @@ fn precious(places: &[&str], ground: &Ground, is_chosen: bool) -> Option<String>
         let found = place::precious(&format!("{path}/*"), ground)?;
         // The project by another name, such as `../workspace`.
         let is_project = found == place::PROJECT || place::whole(path, ground).is_some();
-        let may_choose = path.starts_with("..") || is_project || place::is_within_system(&found);
+        let is_chosen_from = is_project || found == place::COMMITS || place::is_within_system(&found);
+        let may_choose = path.starts_with("..") || is_chosen_from;
         (!is_chosen || !may_choose).then(|| if is_project { place::PROJECT.to_owned() } else { found })
     })
 }

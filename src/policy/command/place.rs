@@ -14,6 +14,9 @@ pub(super) const HOMES: [&str; 3] = ["~", "$HOME", "${HOME}"];
 /// What the project's own folder is called.
 pub(super) const PROJECT: &str = "the whole project";
 
+/// What the project's git folder is called, and what in it commits are known by.
+pub(super) const COMMITS: &str = "the project's commits";
+
 /// A folder or file, from the root or the home folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Place {
@@ -88,6 +91,7 @@ impl Place {
             _ if self.is_home => None,
             [] => Some("the root folder".to_owned()),
             [one] if one == "workspace" => Some(PROJECT.to_owned()),
+            [one, git, inside @ ..] if one == "workspace" && git == ".git" && holds_commits(inside) => Some(COMMITS.to_owned()),
             [one] if one == "tmp" && has_stars => None,
             [one] => Some(format!("/{one}")),
             [home, _] if home == "home" => Some("the home folder".to_owned()),
@@ -95,6 +99,12 @@ impl Place {
             _ => None,
         }
     }
+}
+
+/// Returns whether what lies here in a git folder is what its commits are known by, or are kept in.
+fn holds_commits(inside: &[String]) -> bool {
+    let inside: Vec<&str> = inside.iter().map(String::as_str).collect();
+    matches!(inside.as_slice(), [] | ["HEAD" | "objects" | "packed-refs"] | ["refs"] | ["refs", "heads" | "tags" | "stash"])
 }
 
 /// Returns whether a part of a path is a pattern that stands for everything in a folder, or nearly.
@@ -274,7 +284,7 @@ pub(super) fn is_outside(path: &str, ground: &Ground) -> bool {
             let path = place.parts.join("/");
             !SCRATCH.iter().any(|folder| path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
         }
-        _ => precious_by_name(path, ground).is_some(),
+        _ => precious_by_name(path, ground).is_some_and(|what| what != COMMITS),
     }
 }
 
