@@ -85,6 +85,21 @@ impl<'a> Commits<'a> {
         reached
     }
 
+    /// Returns whether the session's commits that `tip` leads to do not seem to stand on `old`. Where they stand on another name of before, that may.
+    pub(super) fn are_beside(&self, tip: &str, old: &str) -> bool {
+        let mut waiting = vec![tip.to_owned()];
+        let mut seen = BTreeSet::new();
+        while let Some(name) = waiting.pop() {
+            if self.known.contains(name.as_str()) || self.n_read.get() >= MOST_READ || name == old {
+                return false;
+            }
+            if seen.insert(name.clone()) {
+                waiting.extend(self.read(&name).into_iter().flat_map(|commit| commit.parents));
+            }
+        }
+        true
+    }
+
     /// Whether an object may be in the session's folder alone. Of one that was there before, or is borrowed, that is known.
     pub(super) fn may_have(&self, name: &str) -> bool {
         let is_file = |path: Vec<u8>| self.session.kind(&path).is_some();

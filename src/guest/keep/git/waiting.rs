@@ -84,7 +84,9 @@ fn repository(session: &Folder, started: &Started, start_index: Option<&[u8]>) -
     let is_staged = left.index.as_ref().is_some_and(|index| committed.is_none() || index.tree() != committed);
     let name = |(name, object): (&BytesPath, &String)| {
         let (n_commits, subject) = commits.since_the_start(object);
-        WaitingName { name: name.clone(), old: started.refs.get(name).cloned(), new: object.clone(), n_commits, subject }
+        let old = started.refs.get(name).cloned();
+        let is_beside = n_commits.is_some_and(|n| n > 0) && old.as_ref().is_some_and(|old| commits.are_beside(object, old));
+        WaitingName { name: name.clone(), old, new: object.clone(), n_commits, subject, is_beside }
     };
     Ok(WaitingRepository {
         path: started.path.clone(),
@@ -162,12 +164,14 @@ mod tests {
         }
         let lines = told(&case);
         assert!(lines.len() == 1 && lines[0].starts_with("commits: main ") && lines[0].ends_with(" (2) take [2J333"), "{lines:?}");
+        case.git(&["commit", "-q", "--amend", "-m", "take again"]);
+        assert!(told(&case)[0].ends_with(" (2) take again"), "what it amended is the session's: {:?}", told(&case));
         case.git(&["checkout", "-q", "-b", "side"]);
         case.sample.write("b", "1");
         case.git(&["add", "b"]);
         case.git(&["stash", "-q"]);
         let lines = told(&case);
-        assert!(lines[1].starts_with("commits: side new, ") && lines[1].ends_with("(2) take [2J333"), "{lines:?}");
+        assert!(lines[1].starts_with("commits: side new, ") && lines[1].ends_with("(2) take again"), "{lines:?}");
         assert!(lines[2].starts_with("stash: WIP on side") && lines[3] == "checked out: side", "{lines:?}");
         // Packed, they are no longer counted.
         case.git(&["gc", "-q"]);
@@ -271,6 +275,28 @@ mod tests {
         case.sample.git_in("../added", &["checkout", "-q", "--detach", "main"]);
         let lines = told(&case);
         assert!(lines.len() == 2 && lines[1].contains("worktrees/added/HEAD: was moved away from "), "{lines:?}");
+        case.check_untouched();
+    }
+
+    #[test]
+    fn a_branch_that_may_leave_out_what_it_had_is_said_to() {
+        let sample = Sample::new();
+        sample.commit("a", "1");
+        sample.commit("a", "2");
+        sample.git(&["branch", "other"]);
+        sample.commit("a", "3");
+        let case = InSession::of(sample);
+        case.git(&["commit", "-q", "--amend", "-m", "mend"]);
+        assert!(told(&case)[0].ends_with("(1) mend"), "on top of another branch nobody can tell: {:?}", told(&case));
+        case.git(&["reset", "-q", "--soft", "main@{1}~2"]);
+        case.git(&["commit", "-q", "-m", "all of it"]);
+        assert!(told(&case)[0].ends_with("(1) all of it; may leave out commits that it had"), "{:?}", told(&case));
+        case.git(&["checkout", "-q", "--orphan", "anew"]);
+        case.git(&["commit", "-q", "-m", "anew"]);
+        case.git(&["branch", "-q", "-f", "main", "anew"]);
+        let lines = told(&case);
+        assert!(lines.iter().any(|line| line.ends_with("(1) anew; may leave out commits that it had")), "{lines:?}");
+        assert!(lines.iter().any(|line| line.starts_with("commits: anew new, ") && line.ends_with("(1) anew")), "{lines:?}");
         case.check_untouched();
     }
 

@@ -23,6 +23,10 @@ use crate::wire::keep::ImportedRepository;
 use crate::wire::keep::MovedRef;
 use crate::wire::keep::NotImported;
 
+/// How many branches are looked through for what they leave out, and how many commits are counted of each.
+const MAX_LOOKED: usize = 20;
+const MAX_LEFT_OUT: u64 = 1000;
+
 /// Names and what they come to stand for.
 pub(super) type Names<'a> = BTreeMap<&'a BytesPath, &'a String>;
 
@@ -85,6 +89,24 @@ impl One<'_> {
                     let (one, other) = some.split_at(some.len() / 2);
                     waiting.extend([other, one]);
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// Says which branches have commits no more that they had: of as many as are told.
+    pub(super) fn note_left_out(&self, done: &mut ImportedRepository) -> Result<(), Fault> {
+        for moved in done.moved.iter().take(MAX_LOOKED) {
+            let Some(old) = moved.old.as_ref().filter(|_| !self.git.is_late()) else { continue };
+            let range = format!("{}..{old}", moved.new);
+            let most = format!("--max-count={}", MAX_LEFT_OUT + 1);
+            let answer = self.git.run(&["rev-list", "--count", &most, &range], b"")?;
+            let count = if answer.is_good { String::from_utf8_lossy(&answer.stdout).trim().parse().unwrap_or(0) } else { 0 };
+            let n = if count > MAX_LEFT_OUT { format!("more than {MAX_LEFT_OUT}") } else { count.to_string() };
+            if count > 0 {
+                let name = &moved.name;
+                let words = if count == 1 { "1 commit".to_owned() } else { format!("{n} commits") };
+                done.notes.push(format!("{name} leaves out {words} that it had up to {}; `git reflog show {name}` has them", &old[..7]));
             }
         }
         Ok(())
@@ -182,5 +204,38 @@ impl One<'_> {
             put.push(stash.clone());
         }
         Ok(put)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::guest::keep::git::sample::InSession;
+    use crate::guest::keep::git::sample::Sample;
+
+    /// Returns what is noted of a session that did this behind two commits of the person's.
+    fn notes(work: &[&[&str]]) -> Vec<String> {
+        let sample = Sample::new();
+        sample.commit("a", "1\n");
+        let old = sample.commit("a", "2\n");
+        let session = InSession::of(sample);
+        for words in work {
+            session.git(words);
+        }
+        let imported = session.end().import_one();
+        assert!(imported.not_imported.is_empty() && imported.moved.len() == 1, "{imported:?}");
+        imported.notes.into_iter().map(|note| note.replace(&old[..7], "OLD")).collect()
+    }
+
+    #[test]
+    fn what_a_branch_has_no_more_is_said() {
+        let none: Vec<String> = Vec::new();
+        assert_eq!(notes(&[&["commit", "-q", "--allow-empty", "-m", "on top"]]), none);
+        let of = |words: &str| {
+            vec![format!("refs/heads/main leaves out {words} that it had up to OLD; `git reflog show refs/heads/main` has them")]
+        };
+        assert_eq!(notes(&[&["commit", "-q", "--amend", "-m", "mended"]]), of("1 commit"));
+        let anew: [&[&str]; 3] =
+            [&["checkout", "-q", "--orphan", "anew"], &["commit", "-q", "-m", "anew"], &["branch", "-q", "-M", "anew", "main"]];
+        assert_eq!(notes(&anew), of("2 commits"));
     }
 }
