@@ -540,8 +540,8 @@ pub(super) const PAGES: &[Page] = &[
         text: "Reads a model's raw text on the standard input, at most 16 MiB, and prints what a session would make of it, as one JSON \
                object: \"content\", \"reasoning\", \"calls\" with name and arguments, and \"incomplete\": null, or what the text ended in \
                the middle of: \"part\" is \"call\", \"reasoning\", or \"unreadable\" for a whole call in no form that can be read.\n\n\
-               All formats that current models write are recognised. Only names of known tools are calls: those of --tools, or else \
-               Podbay's own. Examples in prose and in code are no calls; JSON in a fence or in the open is one where the text has no \
+               The formats of some thirty families of models are recognised, whatever --template-hint says. Only names of known tools \
+               are calls: those of --tools, or else Podbay's own. Examples in prose and in code are no calls; JSON in a fence or in the open is one where the text has no \
                other and the sentence before it does not show it to somebody (\"the file says:\", \"you can run:\"). --template-hint settles what a text alone leaves open, and hides no format.",
         examples: &[
             ("An answer that a server left unread:", "podbay debug parse <answer.txt"),

@@ -128,6 +128,8 @@ const TOKENS: &[&str] = &[
     "\u{ff5c}DSML\u{ff5c}",
     "<|DSML|",
     "</|DSML|",
+    "<steptml:",
+    "</steptml:",
 ];
 /// What tokens with a name of their own begin with, a slash before it or not, up to `>`.
 const NAMED: [&str; 2] = ["seed:", "minimax:"];

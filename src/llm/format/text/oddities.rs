@@ -224,6 +224,12 @@ fn kimi_deepseek_and_hunyuan_vary_their_marks() {
     lists("<tool_calls><tool_call>bash<tool_sep>\n<arg_key>command</arg_key>\n<arg_value>ls -l</arg_value>\n</tool_call></tool_calls>");
     let calls = "<tool_calls>\n[{\"name\": \"bash\", \"arguments\": {\"command\": \"ls -l\"}}]\n</tool_calls>";
     check("hunyuan", &format!("<think>\nhm\n</think>\n<answer>\n{calls}\n</answer>"), "", "hm", &[LS], None);
+    let step = "<steptml:invoke name=\"bash\"><steptml:parameter name=\"command\">ls -l</steptml:parameter></steptml:invoke>";
+    let step = format!("<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜>{step}<｜tool_call_end｜><｜tool_calls_end｜>");
+    assert_eq!(parse(&step, &tools(), None).calls.len(), 1, "{step}");
+    // Apertus writes what nobody can read for certain, and it is told.
+    let apertus = parse("<|tools_prefix|>[{\"bash\": {\"command\": \"ls -l\"}}]<|tools_suffix|>", &tools(), None);
+    assert_eq!(apertus.incomplete.map(|left| left.part), Some(Part::Unreadable));
     check("hunyuan's answer", "<think>\nhm\n</think>\n<answer>\nHello\n</answer>", "Hello", "hm", &[], None);
 }
 

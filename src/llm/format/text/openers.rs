@@ -105,6 +105,10 @@ const TOKENS: &[(&str, Opener)] = &[
     ("<|python_start|>", Calls(&["<|python_end|>", "<|eom|>", "<|eot|>"])),
     // Command-R7B and later.
     ("<|START_ACTION|>", Calls(&["<|END_ACTION|>"])),
+    // Apertus.
+    ("<|tools_prefix|>", Calls(&["<|tools_suffix|>"])),
+    // Step 3.
+    ("<steptml:invoke name=", Opener::Invoke),
     // LFM2.
     (LFM2, Calls(&["<|tool_call_end|>"])),
     // Gemma 4 and FunctionGemma.
