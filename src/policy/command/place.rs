@@ -104,7 +104,7 @@ impl Place {
 /// Returns whether what lies here in a git folder is what its commits are known by, or are kept in.
 fn holds_commits(inside: &[String]) -> bool {
     let inside: Vec<&str> = inside.iter().map(String::as_str).collect();
-    matches!(inside.as_slice(), [] | ["HEAD" | "objects" | "packed-refs"] | ["refs"] | ["refs", "heads" | "tags" | "stash"])
+    matches!(inside.as_slice(), [] | ["HEAD" | "objects" | "packed-refs" | "refs"] | ["refs", "heads" | "tags" | "stash"])
 }
 
 /// Returns whether a part of a path is a pattern that stands for everything in a folder, or nearly.
