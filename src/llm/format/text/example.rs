@@ -4,6 +4,7 @@
 
 use super::phrases::ADDRESSING;
 use super::phrases::ADVISING;
+use super::phrases::ASKING;
 use super::phrases::DISOWNING;
 use super::phrases::DOING;
 use super::phrases::EXPLAINING;
@@ -149,9 +150,12 @@ impl Before {
         has(&EXPLAINING) && !has(&DOING) && !self.intends()
     }
 
-    /// Returns whether the last sentence says that what follows is not meant: it forbids it, or recalls it.
+    /// Returns whether the last sentence says that what follows is not meant: it forbids it, recalls it, or asks for leave.
     pub(super) fn disowns(&self) -> bool {
         let sentence = self.last_sentence();
+        if sentence.ends_with('?') && ASKING.iter().any(|begin| sentence.starts_with(begin)) {
+            return true;
+        }
         let is_wish = sentence.contains("would like");
         DISOWNING.iter().any(|word| has_word(&sentence, word) && !(*word == "would" && is_wish))
     }
@@ -297,6 +301,26 @@ mod tests {
             "I will not run b:",
         ] {
             assert!(!Before::leads_on(words), "{words}");
+        }
+    }
+
+    #[test]
+    fn a_question_for_leave_disowns_what_follows_and_what_did_not_run_does_not() {
+        let disowns = |words: &str| {
+            let mut before = Before::default();
+            before.add(words);
+            before.disowns()
+        };
+        for words in ["Shall I run the following command?", "It is ready. May I delete it?\n\n", "Should I go on?\n"] {
+            assert!(disowns(words), "{words}");
+        }
+        for words in [
+            "The hook did not run, so I check it:",
+            "I already ran ls, now I read the file:",
+            "Where should I look? Here:",
+            "What is in it?",
+        ] {
+            assert!(!disowns(words), "{words}");
         }
     }
 

@@ -226,10 +226,11 @@ fn kimi_deepseek_and_hunyuan_vary_their_marks() {
     check("hunyuan", &format!("<think>\nhm\n</think>\n<answer>\n{calls}\n</answer>"), "", "hm", &[LS], None);
     let step = "<steptml:invoke name=\"bash\"><steptml:parameter name=\"command\">ls -l</steptml:parameter></steptml:invoke>";
     let step = format!("<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜>{step}<｜tool_call_end｜><｜tool_calls_end｜>");
-    assert_eq!(parse(&step, &tools(), None).calls.len(), 1, "{step}");
-    // Apertus writes what nobody can read for certain, and it is told.
-    let apertus = parse("<|tools_prefix|>[{\"bash\": {\"command\": \"ls -l\"}}]<|tools_suffix|>", &tools(), None);
-    assert_eq!(apertus.incomplete.map(|left| left.part), Some(Part::Unreadable));
+    // Those of Step 3 and of Apertus are not read, and that is told.
+    let apertus = "<|tools_prefix|>[{\"bash\": {\"command\": \"ls -l\"}}]<|tools_suffix|>";
+    for text in [step.as_str(), apertus] {
+        assert_eq!(parse(text, &tools(), None).incomplete.map(|left| left.part), Some(Part::Unreadable), "{text}");
+    }
     check("hunyuan's answer", "<think>\nhm\n</think>\n<answer>\nHello\n</answer>", "Hello", "hm", &[], None);
 }
 
@@ -297,6 +298,26 @@ fn calls_that_are_joined_in_a_line_are_all_made_and_behind_words_none_is() {
         let text = format!("{}{between}{}", call("a"), call("b"));
         let parsed = parse(&text, &tools(), None);
         assert_eq!((parsed.calls, parsed.mentions.len()), (vec![], 2), "{text}");
+    }
+    let both = |before: &str, between: &str| format!("{before}{}{between}{}", call("a"), call("b"));
+    for before in ["I run ", "Let me run ", "1. I do "] {
+        let parsed = parse(&both(before, ", then "), &tools(), None);
+        assert!(parsed.calls.len() != 1, "one of two alone: {before}");
+    }
+    // What is joined to one that is shown is shown, too.
+    for before in ["It looks like this:\n", "> ", "For example: ", "    ", "\""] {
+        for between in [", ", " and ", " or ", ";\n"] {
+            let parsed = parse(&both(before, between), &tools(), None);
+            assert_eq!(parsed.calls, vec![], "{before}{between}");
+        }
+    }
+    // In doubt nothing is made, marked or not.
+    let bare = "{\"name\": \"bash\", \"arguments\": {\"command\": \"b\"}}";
+    for next in
+        [bare.to_owned(), format!("```json\n{bare}\n```"), format!("```xml\n{}\n```", call("b")), "[bash(command=\"b\")]".to_owned()]
+    {
+        let text = format!("{} is first.\n\n{next}", call("a"));
+        assert_eq!(parse(&text, &tools(), None).calls, vec![], "{text}");
     }
     // A call that a sentence speaks of says nothing of the next one.
     let text = format!("Where you write {} in an answer, it is run.\n\n{}", call("a"), call("b"));

@@ -107,7 +107,7 @@ const TOKENS: &[(&str, Opener)] = &[
     ("<|START_ACTION|>", Calls(&["<|END_ACTION|>"])),
     // Apertus.
     ("<|tools_prefix|>", Calls(&["<|tools_suffix|>"])),
-    // Step 3.
+    // Step 3, whose calls are not read: that is told.
     ("<steptml:invoke name=", Opener::Invoke),
     // LFM2.
     (LFM2, Calls(&["<|tool_call_end|>"])),

@@ -47,7 +47,7 @@ pub(super) const INTRODUCING: [&str; 16] = [
 ];
 
 /// Words that say of a call that it is not to be made, or was made before.
-pub(super) const DISOWNING: [&str; 38] = [
+pub(super) const DISOWNING: [&str; 30] = [
     "never",
     "don't",
     "don\u{2019}t",
@@ -78,15 +78,10 @@ pub(super) const DISOWNING: [&str; 38] = [
     "i\u{2019}m not going to",
     "without your approval",
     "do you want me to",
-    "shall i",
-    "should i",
-    "may i",
-    "did not run",
-    "didn't run",
-    "not to run",
-    "leave it out",
-    "already ran",
 ];
+
+/// How a question begins that asks for leave.
+pub(super) const ASKING: [&str; 5] = ["shall i ", "should i ", "may i ", "can i ", "could i "];
 
 /// Words of a sentence that shows or reports something to whoever reads it, and does nothing.
 pub(super) const SHOWING: [&str; 46] = [

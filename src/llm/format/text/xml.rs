@@ -19,7 +19,7 @@ use super::value::is_text;
 use super::value::value;
 
 /// What may stand before the names of elements.
-const PREFIXES: [&str; 5] = ["", "\u{ff5c}DSML\u{ff5c}", "|DSML|", "antml:", "steptml:"];
+const PREFIXES: [&str; 4] = ["", "\u{ff5c}DSML\u{ff5c}", "|DSML|", "antml:"];
 /// Longest name of a tool or an argument, in bytes.
 const MAX_NAME: usize = 256;
 

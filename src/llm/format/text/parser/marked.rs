@@ -237,52 +237,62 @@ impl Parser {
 
     /// Takes calls that are marked as such, unless they are mentioned within a sentence about them.
     fn certain(&mut self, text: &str, found: Found, last: bool) -> Step {
-        if let Some(quoted) = self.quoted().or_else(|| self.is_in_doubt.then_some(Quoted::Disowned)) {
-            return self.quote(text, found, quoted);
-        }
-        // Behind words in the channel of gpt-oss that holds the answer.
-        if self.is_told() || self.state == State::Text && self.is_final && self.before.has_words() {
-            return self.quote(text, found, Quoted::Disowned);
-        }
-        // "It looks like this:" speaks of a call, tag or no tag.
-        if self.state == State::Text && self.line.is_blank() && self.before.presents() {
-            return self.quote(text, found, Quoted::Disowned);
-        }
         // Its own end says where it ends, whatever follows.
         let has_end = self.line.is_blank() && text[self.at..].starts_with(openers::LFM2);
-        let mut joined = None;
+        let mut next = Behind::Nothing;
         if self.state == State::Text && !has_end {
-            let is_within = self.before.is_in_sentence();
             let mut c = Cursor::new(text, found.end, last);
-            let behind = behind(&mut c, !is_within);
+            let behind = behind(&mut c);
             self.pay(&c);
-            match behind {
-                Err(_) => return Step::Wait,
-                Ok(Behind::Words) => {
-                    let raw = &text[self.at..found.end];
-                    let step = self.plain(text, found.end);
-                    if !is_within {
-                        // Another one that follows may need this one.
-                        self.is_in_doubt = true;
-                        self.out.mention(raw, found.calls);
-                    }
-                    return step;
-                }
-                Ok(Behind::Call(at)) => joined = Some(at),
-                Ok(Behind::Nothing) => {}
-            }
+            let Ok(behind) = behind else { return Step::Wait };
+            next = behind;
         }
-        let had_calls = self.out.has_calls();
         let end = found.end;
-        let step = self.accept(text, found.calls, Certainty::Certain, end);
-        self.marks_ends = has_end && (self.marks_ends || !had_calls);
-        match joined {
-            Some(at) => {
+        if let Some(quoted) = self.shown() {
+            let step = self.quote(text, found, quoted);
+            let (Behind::Call(at) | Behind::Other(at)) = next else { return step };
+            // What is joined to it is shown with it.
+            let step = self.plain(text, at);
+            self.before.showed();
+            return step;
+        }
+        match next {
+            Behind::Words | Behind::Other(_) => {
+                let raw = &text[self.at..end];
+                let is_within = self.before.is_in_sentence();
+                let step = self.plain(text, end);
+                if !is_within {
+                    // Another one that follows may need this one.
+                    self.is_in_doubt = true;
+                    self.out.mention(raw, found.calls);
+                }
+                step
+            }
+            Behind::Call(at) => {
+                self.accept(text, found.calls, Certainty::Certain, end);
+                self.marks_ends = false;
                 self.out.noise(&text[end..at]);
                 self.go(at)
             }
-            None => step,
+            Behind::Nothing => {
+                let had_calls = self.out.has_calls();
+                let step = self.accept(text, found.calls, Certainty::Certain, end);
+                self.marks_ends = has_end && (self.marks_ends || !had_calls);
+                step
+            }
         }
+    }
+
+    /// Returns how the words before calls that are marked as such show them, if they do.
+    fn shown(&self) -> Option<Quoted> {
+        if let Some(quoted) = self.quoted() {
+            return Some(quoted);
+        }
+        // Behind words in the channel of gpt-oss that holds the answer.
+        let is_behind_answer = self.state == State::Text && self.is_final && self.before.has_words();
+        // "It looks like this:" speaks of a call, tag or no tag.
+        let is_presented = self.state == State::Text && self.line.is_blank() && self.before.presents();
+        (self.is_told() || is_behind_answer || is_presented).then_some(Quoted::Disowned)
     }
 
     /// Notes a block that could not be read, unless it stands where examples do.
@@ -345,20 +355,17 @@ enum Behind {
     Words,
     /// Another call, which begins here; no more than what joins the two stands between.
     Call(usize),
+    /// Another call, which begins here, in the place of the first: `or`.
+    Other(usize),
 }
 
-/// Looks at what stands behind a call; `joins`: another one may be joined to it.
-fn behind(c: &mut Cursor, joins: bool) -> Read<Behind> {
+fn behind(c: &mut Cursor) -> Read<Behind> {
     loop {
         c.run(|byte| matches!(byte, b' ' | b'\t'))?;
         let next = c.peek_or_end()?;
         if !next.is_some_and(openers::may_begin) {
             let goes_on = next.is_some_and(|byte| byte.is_ascii_alphanumeric() || !byte.is_ascii() || b",.;:!?\"')".contains(&byte));
-            return match if joins && goes_on { joined(c)? } else { None } {
-                Some(at) => Ok(Behind::Call(at)),
-                None if goes_on => Ok(Behind::Words),
-                None => Ok(Behind::Nothing),
-            };
+            return if goes_on { joined(c) } else { Ok(Behind::Nothing) };
         }
         match openers::find(c)? {
             Some(Opener::Section | Opener::Noise) => {}
@@ -368,17 +375,25 @@ fn behind(c: &mut Cursor, joins: bool) -> Read<Behind> {
     }
 }
 
-/// Steps over `,`, `;`, `and` and `then` between two calls; returns where the second one begins, if there is one.
-fn joined(c: &mut Cursor) -> Read<Option<usize>> {
+/// Steps over what joins two calls: `,` or `;`, and `and`, `then` or `or`.
+fn joined(c: &mut Cursor) -> Read<Behind> {
     let is_blank = |byte: u8| byte.is_ascii_whitespace();
     let _ = c.take(",")? || c.take(";")?;
-    for word in ["and", "then"] {
+    let mut is_other = false;
+    for word in ["and", "or", "then"] {
         c.run(is_blank)?;
-        if c.take(word)? && c.run(is_blank)?.is_empty() {
-            return Ok(None);
+        if c.take(word)? {
+            if c.run(is_blank)?.is_empty() {
+                return Ok(Behind::Words);
+            }
+            is_other |= word == "or";
         }
     }
     let at = c.at();
     let begins = c.peek_or_end()?.is_some_and(openers::may_begin) && openers::find(c)?.is_some_and(Opener::begins_call);
-    Ok(begins.then_some(at))
+    Ok(match (begins, is_other) {
+        (false, _) => Behind::Words,
+        (true, true) => Behind::Other(at),
+        (true, false) => Behind::Call(at),
+    })
 }

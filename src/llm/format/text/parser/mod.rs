@@ -329,10 +329,10 @@ impl Parser {
         self.work += looked as u64;
     }
 
-    /// Returns whether what is here is part of what the words before it tell: they opened what holds it, or a call that they show stands right
-    /// before it.
+    /// Returns whether what is here is part of what the words before it tell: they opened what holds it, a call that they show stands right
+    /// before it, or words stood behind one.
     fn is_told(&self) -> bool {
-        self.state == State::Text && (self.before.is_behind_shown() || self.within.is_open())
+        self.state == State::Text && (self.is_in_doubt || self.before.is_behind_shown() || self.within.is_open())
     }
 
     /// Returns how what is here is quoted, if it is.

@@ -147,6 +147,7 @@ impl Parser {
             Ok(_) if self.before.quotes() => None,
             Ok(_)
                 if self.is_final
+                    || self.is_in_doubt
                     || self.within.is_open() && !text[self.at..].starts_with(">>>")
                     || self.before.disowns()
                     || self.before.shows()
