@@ -303,7 +303,7 @@ mod tests {
         let changes: Named<PathChange> = (0..300).map(change).collect();
         let may_run: Named<MayRun> = (0..300).map(|n| MayRun { path: long(n), why: "x".repeat(100) }).collect();
         let names =
-            |n: usize| WaitingName { name: long(n), old: None, new: "1".repeat(40), n_commits: None, subject: None, is_beside: false };
+            |n: usize| WaitingName { name: long(n), old: None, new: "1".repeat(40), n_commits: None, subject: None, is_anew: false };
         let repository = WaitingRepository {
             path: ".git".into(),
             names: (0..300).map(names).collect(),

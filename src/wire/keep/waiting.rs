@@ -39,9 +39,9 @@ pub struct WaitingName {
     pub n_commits: Option<u64>,
     /// What the last one of them says of itself.
     pub subject: Option<String>,
-    /// Whether these do not seem to stand on `old`: then what that leads to may be the branch's no more.
+    /// Whether these stand on nothing that was there before, so that what `old` leads to is the branch's no more.
     #[serde(default)]
-    pub is_beside: bool,
+    pub is_anew: bool,
 }
 
 impl WaitingGit {
@@ -120,8 +120,8 @@ impl WaitingName {
         let from = self.old.as_deref().map_or_else(|| "new, ".to_owned(), |old| format!("{}..", commit(old)));
         let count = self.n_commits.filter(|n| *n > 0).map(|n| format!(" ({n})")).unwrap_or_default();
         let subject = self.subject.as_deref().map(|subject| format!(" {subject}")).unwrap_or_default();
-        let beside = if self.is_beside { "; may leave out commits that it had" } else { "" };
-        format!("commits: {} {from}{}{count}{subject}{beside}", short(&name), commit(&self.new))
+        let anew = if self.is_anew { "; begun anew, without the commits that it had" } else { "" };
+        format!("commits: {} {from}{}{count}{subject}{anew}", short(&name), commit(&self.new))
     }
 }
 
@@ -142,7 +142,7 @@ mod tests {
             new: "2".repeat(40),
             n_commits,
             subject: subject.map(str::to_owned),
-            is_beside: subject == Some("begin anew"),
+            is_anew: subject == Some("begin anew"),
         };
         let top = WaitingRepository {
             path: ".git".into(),
@@ -164,7 +164,7 @@ mod tests {
             lines,
             [
                 "commits: main 1111111..2222222 (2) mend it",
-                "commits: other 1111111..2222222 (1) begin anew; may leave out commits that it had",
+                "commits: other 1111111..2222222 (1) begin anew; begun anew, without the commits that it had",
                 "commits: tags/v1 new, 2222222",
                 "checked out: main",
                 "staged: other files than at the start, of .git/modules/sub"

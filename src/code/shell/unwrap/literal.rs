@@ -8,7 +8,7 @@ use super::Unwrapped;
 const LANGUAGES: [&str; 10] = ["awk", "gawk", "lua", "mawk", "nawk", "node", "perl", "php", "python", "ruby"];
 /// What hands a text to a shell.
 const HANDING: [&str; 4] = ["system(", "popen(", "execSync(", "getoutput("];
-/// What does so in Python where it is told to: `shell=True`.
+/// What does so in Python where it is told to: `shell=True`. In another folder, `cwd=`, the text is about what is there.
 const HANDING_IF_TOLD: [&str; 5] = ["subprocess.run(", "subprocess.call(", "check_call(", "check_output(", "Popen("];
 /// Most of such texts that are read.
 const TEXTS_MAX: usize = 8;
@@ -20,7 +20,7 @@ pub(super) fn handed(name: &str, arguments: &[Word], unwrapped: &mut Unwrapped) 
     }
     let programs = arguments.iter().map(|word| word.text.as_str());
     let behind = programs.flat_map(|text| {
-        let told: &[&str] = if text.contains("shell=True") { &HANDING_IF_TOLD } else { &[] };
+        let told: &[&str] = if text.contains("shell=True") && !text.contains("cwd=") { &HANDING_IF_TOLD } else { &[] };
         HANDING.iter().chain(told).flat_map(move |call| text.split(call).skip(1))
     });
     for rest in behind.take(TEXTS_MAX) {

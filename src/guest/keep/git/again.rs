@@ -42,7 +42,7 @@ fn what_the_person_removed_since_stays_removed() {
         new: sample.git(&["rev-parse", "feat"]).trim().to_owned(),
         n_commits: None,
         subject: None,
-        is_beside: false,
+        is_anew: false,
     };
     let names = [of("refs/heads/feat"), of("refs/heads/main")].into_iter().collect();
     let stashes = vec![sample.git(&["stash", "list", "--format=%gs"]).trim().to_owned()];

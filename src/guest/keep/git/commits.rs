@@ -85,16 +85,18 @@ impl<'a> Commits<'a> {
         reached
     }
 
-    /// Returns whether the session's commits that `tip` leads to do not seem to stand on `old`. Where they stand on another name of before, that may.
-    pub(super) fn are_beside(&self, tip: &str, old: &str) -> bool {
+    /// Returns whether all that `tip` leads to is the session's: it stands on nothing that was there before.
+    pub(super) fn begin_anew(&self, tip: &str) -> bool {
         let mut waiting = vec![tip.to_owned()];
         let mut seen = BTreeSet::new();
         while let Some(name) = waiting.pop() {
-            if self.known.contains(name.as_str()) || self.n_read.get() >= MOST_READ || name == old {
+            if self.known.contains(name.as_str()) || self.n_read.get() >= MOST_READ {
                 return false;
             }
             if seen.insert(name.clone()) {
-                waiting.extend(self.read(&name).into_iter().flat_map(|commit| commit.parents));
+                // What is borrowed was there.
+                let Some(commit) = self.read(&name) else { return false };
+                waiting.extend(commit.parents);
             }
         }
         true

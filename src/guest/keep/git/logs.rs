@@ -67,9 +67,21 @@ fn copy_below(real: &Folder, session: &Folder, top: &[u8], head: &Head, room: &m
 /// `git commit --amend` and `git reset` put something else in the place of, a log says otherwise.
 pub(super) fn left_behind(folder: &Folder, log: &[u8]) -> Vec<String> {
     let text = end_of(folder, log).unwrap_or_default();
+    let lines: Vec<&[u8]> = text.split(|byte| *byte == b'\n').collect();
+    let amended: BTreeSet<String> =
+        lines.iter().filter(|line| has_message(line, b"commit (amend)")).filter_map(|line| object(line.get(..40)?)).collect();
     let mut seen = BTreeSet::new();
-    let all = text.rsplit(|byte| *byte == b'\n').filter_map(left_by);
-    all.filter(|object| seen.insert(object.clone())).collect()
+    let mut left = Vec::new();
+    for (at, line) in lines.iter().enumerate().rev() {
+        // One that was only looked at was made elsewhere, and left there if it was.
+        let is_made = at == 0 || !has_message(lines[at - 1], b"checkout: ");
+        left.extend(left_by(line).filter(|object| is_made && !amended.contains(object) && seen.insert(object.clone())));
+    }
+    left
+}
+
+fn has_message(line: &[u8], begin: &[u8]) -> bool {
+    memchr::memchr(b'\t', line).is_some_and(|tab| line[tab + 1..].starts_with(begin))
 }
 
 /// Returns the commits that branches which are there stood for at some time, by their logs: of what one was moved away from git does not warn.
@@ -145,7 +157,11 @@ mod tests {
             assert_eq!(left_behind(&folder, b"log").iter().collect::<Vec<_>>(), expected);
         };
         check(String::new(), &[]);
-        check([left(&one), left(&two), left(&one), other("commit: 1")].concat(), &[&one, &two]);
+        let commit = other("commit: 1");
+        check([left(&one), commit.clone(), left(&two), commit.clone(), left(&one), commit.clone()].concat(), &[&one, &two]);
+        // What was only looked at was not made there, and what was amended is there in other words.
+        check([commit.clone(), left(&one), left(&two)].concat(), &[&one]);
+        check([commit.clone(), left(&one), other("checkout: moving from main to x"), other("commit (amend): 1")].concat(), &[]);
         let nothing = [
             "checkout: moving from main to side".to_owned(),
             format!("rebase (start): checkout {one}"),
@@ -156,6 +172,6 @@ mod tests {
         ];
         check(format!("{one} {one} {who}\tcheckout: moving from {one} to side\n"), &[]);
         check(nothing.iter().map(|words| other(words)).chain(["odd".to_owned()]).collect(), &[]);
-        check([left(&one), other(&"x".repeat(MAX_READ as usize)), left(&two)].concat(), &[&two]);
+        check([left(&one), other(&"x".repeat(MAX_READ as usize)), commit, left(&two)].concat(), &[&two]);
     }
 }

@@ -85,8 +85,8 @@ fn repository(session: &Folder, started: &Started, start_index: Option<&[u8]>) -
     let name = |(name, object): (&BytesPath, &String)| {
         let (n_commits, subject) = commits.since_the_start(object);
         let old = started.refs.get(name).cloned();
-        let is_beside = n_commits.is_some_and(|n| n > 0) && old.as_ref().is_some_and(|old| commits.are_beside(object, old));
-        WaitingName { name: name.clone(), old, new: object.clone(), n_commits, subject, is_beside }
+        let is_anew = n_commits.is_some_and(|n| n > 0) && old.is_some() && commits.begin_anew(object);
+        WaitingName { name: name.clone(), old, new: object.clone(), n_commits, subject, is_anew }
     };
     Ok(WaitingRepository {
         path: started.path.clone(),
@@ -279,23 +279,18 @@ mod tests {
     }
 
     #[test]
-    fn a_branch_that_may_leave_out_what_it_had_is_said_to() {
+    fn a_branch_that_was_begun_anew_is_said_to_be() {
         let sample = Sample::new();
         sample.commit("a", "1");
         sample.commit("a", "2");
-        sample.git(&["branch", "other"]);
-        sample.commit("a", "3");
         let case = InSession::of(sample);
         case.git(&["commit", "-q", "--amend", "-m", "mend"]);
-        assert!(told(&case)[0].ends_with("(1) mend"), "on top of another branch nobody can tell: {:?}", told(&case));
-        case.git(&["reset", "-q", "--soft", "main@{1}~2"]);
-        case.git(&["commit", "-q", "-m", "all of it"]);
-        assert!(told(&case)[0].ends_with("(1) all of it; may leave out commits that it had"), "{:?}", told(&case));
+        assert!(told(&case)[0].ends_with("(1) mend"), "{:?}", told(&case));
         case.git(&["checkout", "-q", "--orphan", "anew"]);
         case.git(&["commit", "-q", "-m", "anew"]);
         case.git(&["branch", "-q", "-f", "main", "anew"]);
         let lines = told(&case);
-        assert!(lines.iter().any(|line| line.ends_with("(1) anew; may leave out commits that it had")), "{lines:?}");
+        assert!(lines.iter().any(|line| line.ends_with("(1) anew; begun anew, without the commits that it had")), "{lines:?}");
         assert!(lines.iter().any(|line| line.starts_with("commits: anew new, ") && line.ends_with("(1) anew")), "{lines:?}");
         case.check_untouched();
     }

@@ -96,7 +96,8 @@ impl One<'_> {
 
     /// Says which branches have commits no more that they had: of as many as are told.
     pub(super) fn note_left_out(&self, done: &mut ImportedRepository) -> Result<(), Fault> {
-        for moved in done.moved.iter().take(MAX_LOOKED) {
+        let branches = done.moved.iter().filter(|moved| moved.name.as_bytes().starts_with(b"refs/heads/"));
+        for moved in branches.take(MAX_LOOKED) {
             let Some(old) = moved.old.as_ref().filter(|_| !self.git.is_late()) else { continue };
             let range = format!("{}..{old}", moved.new);
             let most = format!("--max-count={}", MAX_LEFT_OUT + 1);
@@ -104,9 +105,12 @@ impl One<'_> {
             let count = if answer.is_good { String::from_utf8_lossy(&answer.stdout).trim().parse().unwrap_or(0) } else { 0 };
             let n = if count > MAX_LEFT_OUT { format!("more than {MAX_LEFT_OUT}") } else { count.to_string() };
             if count > 0 {
-                let name = &moved.name;
                 let words = if count == 1 { "1 commit".to_owned() } else { format!("{n} commits") };
-                done.notes.push(format!("{name} leaves out {words} that it had up to {}; `git reflog show {name}` has them", &old[..7]));
+                let old = &old[..12];
+                done.notes.push(format!(
+                    "{} leaves out {words} that it had up to {old}; `git branch saved {old}` gets back to there",
+                    moved.name
+                ));
             }
         }
         Ok(())
@@ -223,7 +227,7 @@ mod tests {
         }
         let imported = session.end().import_one();
         assert!(imported.not_imported.is_empty() && imported.moved.len() == 1, "{imported:?}");
-        imported.notes.into_iter().map(|note| note.replace(&old[..7], "OLD")).collect()
+        imported.notes.into_iter().map(|note| note.replace(&old[..12], "OLD")).collect()
     }
 
     #[test]
@@ -231,7 +235,7 @@ mod tests {
         let none: Vec<String> = Vec::new();
         assert_eq!(notes(&[&["commit", "-q", "--allow-empty", "-m", "on top"]]), none);
         let of = |words: &str| {
-            vec![format!("refs/heads/main leaves out {words} that it had up to OLD; `git reflog show refs/heads/main` has them")]
+            vec![format!("refs/heads/main leaves out {words} that it had up to OLD; `git branch saved OLD` gets back to there")]
         };
         assert_eq!(notes(&[&["commit", "-q", "--amend", "-m", "mended"]]), of("1 commit"));
         let anew: [&[&str]; 3] =
