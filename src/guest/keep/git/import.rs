@@ -265,7 +265,7 @@ impl<'a> One<'a> {
         // Of very many not all are named: what is checked out is.
         let is_here = |moved: &MovedRef| first.contains_key(&&moved.name);
         done.moved.sort_by(|one, other| (!is_here(one), &one.name).cmp(&(!is_here(other), &other.name)));
-        self.note_left_out(&mut done)?;
+        self.note_left_out(&mut done);
         let mut now = self.started.clone();
         now.refs.extend(done.moved.iter().map(|moved| (moved.name.clone(), moved.new.clone())));
         now.stashes.extend(stashes);

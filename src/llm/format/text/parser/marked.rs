@@ -270,14 +270,13 @@ impl Parser {
             }
             Behind::Call(at) => {
                 self.accept(text, found.calls, Certainty::Certain, end);
-                self.marks_ends = false;
                 self.out.noise(&text[end..at]);
                 self.go(at)
             }
             Behind::Nothing => {
                 let had_calls = self.out.has_calls();
                 let step = self.accept(text, found.calls, Certainty::Certain, end);
-                self.marks_ends = has_end && (self.marks_ends || !had_calls);
+                self.marks_ends = has_end && !had_calls;
                 step
             }
         }
