@@ -3,6 +3,7 @@
 //! It is a subreaper in a session of its own: a process that leaves its group, its session or its parent still ends up below it. It
 //! holds no descriptor of the command's, so that an output ends when the last process of the call does.
 
+use std::fs::File;
 use std::io;
 use std::io::Read;
 use std::os::fd::AsFd;
@@ -57,19 +58,22 @@ const ORPHANED: Duration = Duration::from_secs(10);
 /// Runs the order to its end, in a process forked for it alone.
 pub(super) fn supervise(order: &Order, stdio: Stdio, control: &OwnedFd) -> ! {
     match start(order, stdio, control) {
-        Ok((pid, signals)) => {
-            watch(pid, &signals, control);
-            exit_now(0)
-        }
-        Err(report) => {
-            tell(control, report);
-            exit_now(0)
-        }
+        Ok(begun) => watch(begun, control),
+        Err(report) => tell(control, report),
     }
+    exit_now(0)
+}
+
+/// A command's first process, which may not have become the command yet.
+struct Begun {
+    pid: i32,
+    signals: SignalFd,
+    /// Says why it could not become the command, as one [`Report`]; closed without a word when it did.
+    failure: File,
 }
 
 /// Starts the command. It is reported before it may run: its first act could be to stop this process, which is of the same user.
-fn start(order: &Order, stdio: Stdio, control: &OwnedFd) -> Result<(i32, SignalFd), Report> {
+fn start(order: &Order, stdio: Stdio, control: &OwnedFd) -> Result<Begun, Report> {
     let failed = |stage| move |error: io::Error| Report::Failed { stage, errno: error.raw_os_error().unwrap_or(libc::EIO) };
     let prepare = || -> io::Result<_> {
         nix::unistd::setsid()?;
@@ -93,15 +97,7 @@ fn start(order: &Order, stdio: Stdio, control: &OwnedFd) -> Result<(i32, SignalF
     };
     tell(control, Report::Started { supervisor: std::process::id() as i32, pid });
     nix::unistd::write(&opener, &[1]).map_err(|errno| failed(Stage::Prepare)(errno.into()))?;
-    drop(writer);
-    drop(stdio);
-    // The pipe closes when the program is executed; before that it carries why it could not be.
-    let mut told = Vec::new();
-    std::fs::File::from(failure).read_to_end(&mut told).map_err(failed(Stage::Prepare))?;
-    match Report::decode(&told) {
-        Some(report) => Err(report),
-        None => Ok((pid, signals)),
-    }
+    Ok(Begun { pid, signals, failure: File::from(failure) })
 }
 
 /// What is known of a running call.
@@ -117,7 +113,7 @@ struct Watch {
 }
 
 /// Waits for the end of everything and reports it.
-fn watch(main: i32, signals: &SignalFd, control: &OwnedFd) {
+fn watch(Begun { pid: main, signals, mut failure }: Begun, control: &OwnedFd) {
     let mut watch = Watch::default();
     loop {
         while let Ok(Some(_)) = signals.read_signal() {}
@@ -131,8 +127,9 @@ fn watch(main: i32, signals: &SignalFd, control: &OwnedFd) {
                 Reaped::Running => break,
                 Reaped::NoChildren => {
                     let status = watch.status.unwrap_or(libc::SIGKILL);
-                    tell(control, Report::Ended { status, n_survivors: watch.n_survivors as i32 });
-                    return;
+                    let ended = Report::Ended { status, n_survivors: watch.n_survivors as i32 };
+                    // Asked only now, when nobody is left who could make this wait: other commands can stop a process that is to become one.
+                    return tell(control, why_not(&mut failure).unwrap_or(ended));
                 }
             }
         }
@@ -157,7 +154,7 @@ fn watch(main: i32, signals: &SignalFd, control: &OwnedFd) {
         } else {
             watch.linger.map(|end| end.saturating_duration_since(Instant::now()))
         };
-        match wait(signals, control, pause) {
+        match wait(&signals, control, pause) {
             Some(Told::Stop(Stop::Term)) => ask_to_end(),
             Some(Told::Stop(Stop::Kill)) => watch.killing = true,
             Some(Told::Stop(Stop::KillAtOnce)) => {
@@ -171,6 +168,13 @@ fn watch(main: i32, signals: &SignalFd, control: &OwnedFd) {
             None => {}
         }
     }
+}
+
+/// Returns what a process that is gone told of why it could not become the command.
+fn why_not(failure: &mut File) -> Option<Report> {
+    let mut told = Vec::new();
+    failure.read_to_end(&mut told).ok()?;
+    Report::decode(&told)
 }
 
 enum Told {
