@@ -97,6 +97,8 @@ fn start(order: &Order, stdio: Stdio, control: &OwnedFd) -> Result<Begun, Report
     };
     tell(control, Report::Started { supervisor: std::process::id() as i32, pid });
     nix::unistd::write(&opener, &[1]).map_err(|errno| failed(Stage::Prepare)(errno.into()))?;
+    // An output ends when the last process of the call does, and this one is none of them.
+    drop(stdio);
     Ok(Begun { pid, signals, failure: File::from(failure) })
 }
 
