@@ -7,6 +7,7 @@
 
 mod error;
 mod open;
+mod outbox;
 mod traffic;
 
 use std::sync::Arc;

@@ -95,12 +95,12 @@ impl OpenCall {
 
     /// Tells the new size of the terminal.
     pub fn resize(&self, rows: u16, columns: u16) {
-        self.traffic.send(ToGuest::Resize { id: self.id, rows, columns });
+        self.traffic.send(&ToGuest::Resize { id: self.id, rows, columns });
     }
 
     /// Asks everything of the call to end; a second time, does not let it take its time.
     pub fn cancel(&self) {
-        self.traffic.send(ToGuest::Cancel { id: self.id });
+        self.traffic.send(&ToGuest::Cancel { id: self.id });
     }
 }
 
@@ -121,7 +121,7 @@ impl CallInput {
             let permit = self.room.acquire_many(cost(piece.len())).await.map_err(|_closed| self.over())?;
             // Used up; the guest's credit makes new ones.
             permit.forget();
-            self.traffic.send(ToGuest::Input { id: self.id, data: Data(piece.to_vec()) });
+            self.traffic.send(&ToGuest::Input { id: self.id, data: Data(piece.to_vec()) });
         }
         Ok(())
     }
@@ -133,7 +133,7 @@ impl CallInput {
 
     /// Ends the input.
     pub fn close(&self) {
-        self.traffic.send(ToGuest::Input { id: self.id, data: Data::default() });
+        self.traffic.send(&ToGuest::Input { id: self.id, data: Data::default() });
     }
 
     fn over(&self) -> Error {

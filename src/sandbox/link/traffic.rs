@@ -7,7 +7,6 @@ use std::sync::Mutex;
 use std::sync::MutexGuard;
 use std::sync::PoisonError;
 
-use futures::SinkExt;
 use futures::StreamExt;
 use tokio::io::AsyncRead;
 use tokio::io::AsyncWrite;
@@ -20,6 +19,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::error::Reason;
 use super::open::CallUpdate;
+use super::outbox::Full;
+use super::outbox::MAX_WAITING;
+use super::outbox::Outbox;
 use crate::wire::Call;
 use crate::wire::CallId;
 use crate::wire::Output;
@@ -31,9 +33,6 @@ use crate::wire::message::ToHost;
 use crate::wire::message::WINDOW;
 use crate::wire::message::cost;
 
-/// Frames that wait to be written. A guest that reads takes them at once; one that makes us queue more has stopped.
-const MAX_QUEUED: usize = 1024;
-
 /// Frames for calls that are not under way, before the stream is given up.
 const MAX_STRAY: u32 = 1000;
 
@@ -41,7 +40,7 @@ const MAX_STRAY: u32 = 1000;
 #[derive(Debug)]
 pub(super) struct Traffic {
     state: Mutex<State>,
-    frames: mpsc::Sender<ToGuest>,
+    outbox: Arc<Outbox>,
     /// Set when the stream has ended, for whatever reason.
     over: CancellationToken,
 }
@@ -92,11 +91,11 @@ impl Traffic {
         R: AsyncRead + Unpin + Send + 'static,
         W: AsyncWrite + Unpin + Send + 'static,
     {
-        let (sender, queue) = mpsc::channel(MAX_QUEUED);
+        let outbox = Arc::new(Outbox::new(sink));
         let over = CancellationToken::new();
-        let traffic = Arc::new(Self { state: Mutex::default(), frames: sender, over: over.clone() });
+        let traffic = Arc::new(Self { state: Mutex::default(), outbox: Arc::clone(&outbox), over: over.clone() });
         tokio::spawn(read(frames, Arc::downgrade(&traffic), over.clone()));
-        tokio::spawn(write(sink, queue, Arc::downgrade(&traffic), over));
+        tokio::spawn(write(outbox, Arc::downgrade(&traffic), over));
         traffic
     }
 
@@ -114,14 +113,16 @@ impl Traffic {
         state.next_id = state.next_id.checked_add(1).expect("four billion calls are more than a stream lives to see");
         state.calls.insert(id, Entry { updates: Some(sender), window: WINDOW, input: Arc::clone(&input) });
         drop(state);
-        self.send(ToGuest::Call { id, call });
+        self.send(&ToGuest::Call { id, call });
         Ok(Begun { id, updates, input })
     }
 
-    /// Queues a frame. A full queue means that the guest has stopped to read, which ends the stream.
-    pub(super) fn send(&self, message: ToGuest) {
-        if let Err(mpsc::error::TrySendError::Full(_)) = self.frames.try_send(message) {
-            self.end(Reason::Protocol(format!("it has left {MAX_QUEUED} frames unread")));
+    /// Sends a frame. One that finds too many waiting means that the guest has stopped to read, which ends the stream.
+    pub(super) fn send(&self, message: &ToGuest) {
+        match frame::encode(message).map(|frame| self.outbox.send(frame)) {
+            Ok(Ok(())) => {}
+            Ok(Err(Full)) => self.end(Reason::Protocol(format!("it has left {MAX_WAITING} frames unread"))),
+            Err(error) => self.end(Reason::Broken(error.to_string())),
         }
     }
 
@@ -135,7 +136,7 @@ impl Traffic {
             None => false,
         };
         if is_known {
-            self.send(ToGuest::Credit { id, bytes });
+            self.send(&ToGuest::Credit { id, bytes });
         }
     }
 
@@ -146,7 +147,7 @@ impl Traffic {
             None => false,
         };
         if is_known {
-            self.send(ToGuest::Cancel { id });
+            self.send(&ToGuest::Cancel { id });
         }
     }
 
@@ -256,41 +257,17 @@ async fn read<R: AsyncRead + Unpin>(mut frames: FramedRead<R, LengthDelimitedCod
     }
 }
 
-async fn write<W: AsyncWrite + Unpin>(
-    mut sink: FramedWrite<W, LengthDelimitedCodec>,
-    mut queue: mpsc::Receiver<ToGuest>,
-    traffic: Weak,
-    over: CancellationToken,
-) {
-    let writing = async {
-        while let Some(message) = queue.recv().await {
-            write_all_queued(&mut sink, message, &mut queue).await?;
-        }
-        io::Result::Ok(())
+async fn write(outbox: Arc<Outbox>, traffic: Weak, over: CancellationToken) {
+    let broken = tokio::select! {
+        error = outbox.write_what_is_left() => Some(error),
+        () = over.cancelled() => None,
     };
-    let result = tokio::select! {
-        result = writing => result,
-        () = over.cancelled() => Ok(()),
-    };
-    if let (Err(error), Some(traffic)) = (result, traffic.upgrade()) {
+    if let (Some(error), Some(traffic)) = (broken, traffic.upgrade()) {
         // A guest that has ended may have said why; reading that comes first.
         tokio::select! {
             () = over.cancelled() => {}
             () = tokio::time::sleep(std::time::Duration::from_secs(1)) => traffic.end(Reason::Broken(error.to_string())),
         }
     }
-    let _ = SinkExt::<bytes::Bytes>::close(&mut sink).await;
-}
-
-async fn write_all_queued<W: AsyncWrite + Unpin>(
-    sink: &mut FramedWrite<W, LengthDelimitedCodec>,
-    first: ToGuest,
-    queue: &mut mpsc::Receiver<ToGuest>,
-) -> io::Result<()> {
-    let encode = |message: &ToGuest| frame::encode(message).map_err(io::Error::other);
-    sink.feed(encode(&first)?).await?;
-    while let Ok(message) = queue.try_recv() {
-        sink.feed(encode(&message)?).await?;
-    }
-    SinkExt::<bytes::Bytes>::flush(sink).await
+    let _ = outbox.close().await;
 }
