@@ -3,13 +3,16 @@
 //! A runtime's own pool makes threads when there is work. In a box whose process table a command has filled that fails, just when the
 //! guest has to keep working.
 
+use std::collections::VecDeque;
+use std::fmt;
 use std::io;
 use std::panic::AssertUnwindSafe;
 use std::panic::catch_unwind;
 use std::sync::Arc;
+use std::sync::Condvar;
 use std::sync::Mutex;
+use std::sync::MutexGuard;
 use std::sync::PoisonError;
-use std::sync::mpsc;
 
 use tokio::sync::oneshot;
 
@@ -21,21 +24,40 @@ const STACK_BYTES: usize = 1024 * 1024;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// The threads end when the pool is dropped and they have finished what they work on.
+/// The threads end when the pool is dropped and they have done what was brought to it.
 #[derive(Debug)]
 pub(super) struct Pool {
-    jobs: mpsc::Sender<Job>,
+    queue: Arc<Queue>,
+}
+
+/// Each piece of work wakes one thread and no other, where there are few processors a second one would take the first one's; and of those that
+/// wait the one that worked last, which the processor still knows.
+#[derive(Default)]
+struct Queue {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    jobs: VecDeque<Job>,
+    waiting: Vec<Arc<Condvar>>,
+    is_closed: bool,
 }
 
 impl Pool {
     pub(super) fn start() -> io::Result<Self> {
-        let (jobs, queue) = mpsc::channel::<Job>();
-        let queue = Arc::new(Mutex::new(queue));
+        let pool = Self { queue: Arc::default() };
         for _ in 0..N_WORKERS {
-            let queue = Arc::clone(&queue);
-            std::thread::Builder::new().name("podbay-worker".to_owned()).stack_size(STACK_BYTES).spawn(move || work(&queue))?;
+            let queue = Arc::clone(&pool.queue);
+            let work = move || {
+                let woken = Arc::default();
+                while let Some(job) = queue.next(&woken) {
+                    job();
+                }
+            };
+            std::thread::Builder::new().name("podbay-worker".to_owned()).stack_size(STACK_BYTES).spawn(work)?;
         }
-        Ok(Self { jobs })
+        Ok(pool)
     }
 
     /// Runs `job` on one of the threads; `None`: it panicked. The queue is bounded by the calls under way on the stream.
@@ -46,19 +68,53 @@ impl Pool {
                 let _ = sender.send(value);
             }
         });
-        self.jobs.send(job).ok()?;
+        self.queue.push(job);
         receiver.await.ok()
     }
 }
 
-fn work(queue: &Mutex<mpsc::Receiver<Job>>) {
-    loop {
-        // The lock is held while waiting: one thread waits for a job, the others for it.
-        let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        match job {
-            Ok(job) => job(),
-            Err(_) => return,
+impl Drop for Pool {
+    fn drop(&mut self) {
+        let mut state = self.queue.lock();
+        state.is_closed = true;
+        state.waiting.drain(..).for_each(|woken| woken.notify_one());
+    }
+}
+
+impl Queue {
+    fn push(&self, job: Job) {
+        let mut state = self.lock();
+        state.jobs.push_back(job);
+        if let Some(woken) = state.waiting.pop() {
+            woken.notify_one();
         }
+    }
+
+    /// Waits for a piece of work, and is woken by its own `woken`; `None`: there is none and none will come.
+    fn next(&self, woken: &Arc<Condvar>) -> Option<Job> {
+        let mut state = self.lock();
+        loop {
+            if let Some(job) = state.jobs.pop_front() {
+                return Some(job);
+            }
+            if state.is_closed {
+                return None;
+            }
+            state.waiting.push(Arc::clone(woken));
+            // Whoever takes it off the list means it; a thread may also wake for nothing.
+            let waits = |state: &mut State| state.waiting.iter().any(|waiting| Arc::ptr_eq(waiting, woken));
+            state = woken.wait_while(state, waits).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Queue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Queue").finish_non_exhaustive()
     }
 }
 
@@ -73,5 +129,22 @@ mod tests {
             assert_eq!(pool.run(|| -> u8 { panic!("as the test wants it") }).await, None);
         }
         assert_eq!(pool.run(|| 7).await, Some(7));
+    }
+
+    #[tokio::test]
+    async fn all_threads_work_at_once_and_what_comes_meanwhile_is_done_too() {
+        let pool = Pool::start().expect("threads");
+        let all_are_here = Arc::new(std::sync::Barrier::new(N_WORKERS));
+        let jobs = (0..5 * N_WORKERS).map(|n| {
+            let all_are_here = Arc::clone(&all_are_here);
+            pool.run(move || {
+                // None goes on before as many work as there are threads.
+                all_are_here.wait();
+                n
+            })
+        });
+        let done =
+            tokio::time::timeout(std::time::Duration::from_secs(60), futures::future::join_all(jobs)).await.expect("none is forgotten");
+        assert_eq!(done, (0..5 * N_WORKERS).map(Some).collect::<Vec<_>>());
     }
 }
