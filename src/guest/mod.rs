@@ -35,6 +35,7 @@ mod order;
 mod own_folder;
 mod pool;
 mod prepare;
+mod proc;
 mod process;
 mod pty;
 mod queue;

@@ -5,26 +5,35 @@
 
 use std::fs;
 use std::fs::Permissions;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::path::PathBuf;
 
+use nix::fcntl::OFlag;
+use nix::fcntl::open;
+use nix::sys::stat::Mode;
+use nix::sys::stat::fstat;
+
 #[derive(Debug)]
 pub(super) struct OwnFolder {
     path: PathBuf,
+    /// Looked at after each call, so without a path, which would be looked up in the image's file system first.
+    opened: Option<OwnedFd>,
     /// The owner's bits of its mode at the start.
     owner: u32,
 }
 
 impl OwnFolder {
     pub(super) fn of(path: &Path) -> Self {
-        let owner = fs::metadata(path).map_or(0, |facts| facts.permissions().mode() & 0o700);
-        Self { path: path.to_owned(), owner }
+        let opened = open(path, OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty()).ok();
+        let owner = opened.as_ref().and_then(mode).map_or(0, |mode| mode & 0o700);
+        Self { path: path.to_owned(), opened, owner }
     }
 
     /// Gives the owner back what was taken away; says so if it was.
     pub(super) fn open_again(&self) -> Option<String> {
-        let mode = fs::metadata(&self.path).ok()?.permissions().mode() & 0o7777;
+        let mode = self.opened.as_ref().and_then(mode)?;
         let open = mode | self.owner;
         if open == mode {
             return None;
@@ -36,6 +45,10 @@ impl OwnFolder {
             "the project's own folder was closed to its owner (mode {mode:04o}); it has mode {open:04o} now, or nobody could look at it"
         ))
     }
+}
+
+fn mode(folder: &OwnedFd) -> Option<u32> {
+    Some(fstat(folder).ok()?.st_mode & 0o7777)
 }
 
 #[cfg(test)]

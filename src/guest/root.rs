@@ -10,7 +10,6 @@ use std::path::Path;
 use nix::dir::Dir;
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
-use nix::fcntl::readlink;
 use nix::fcntl::readlinkat;
 use nix::sys::stat::FileStat;
 use nix::sys::stat::Mode;
@@ -20,6 +19,7 @@ use nix::sys::stat::makedev;
 
 use super::beneath::Beneath;
 use super::beneath::Links;
+use super::proc;
 use super::tools::similar_names::SimilarNames;
 use crate::wire::BytesPath;
 use crate::wire::Fault;
@@ -251,13 +251,14 @@ impl Root {
     }
 
     /// Refuses what was opened if its name says that it holds a secret, whatever path led there; `approved` is what policy said of that path.
-    pub(crate) fn refuse_secret(&self, path: &BytesPath, opened: impl AsFd, approved: bool) -> Result<(), Fault> {
+    /// Returns where it lies, as [`Root::real`] does.
+    pub(crate) fn refuse_secret(&self, path: &BytesPath, opened: impl AsFd, approved: bool) -> Result<BytesPath, Fault> {
         let name = self.real(path, opened)?;
         match protected_name(&name) {
             Some(protected) if protected.is_secret && !(approved && names(path, &protected)) => {
                 Err(Fault::Protected { path: path.clone(), name })
             }
-            _ => Ok(()),
+            _ => Ok(name),
         }
     }
 
@@ -342,7 +343,7 @@ pub(crate) fn check_regular(path: &BytesPath, stat: &FileStat) -> Result<(), Fau
 
 /// Returns the name of an open file or folder; of one that was removed meanwhile, the name it had.
 pub(super) fn where_is(opened: impl AsFd) -> Result<Vec<u8>, Errno> {
-    let name = readlink(format!("/proc/self/fd/{}", opened.as_fd().as_raw_fd()).as_str())?.into_encoded_bytes();
+    let name = proc::link(&format!("self/fd/{}", opened.as_fd().as_raw_fd()))?;
     Ok(name.strip_suffix(b" (deleted)").map_or_else(|| name.clone(), <[u8]>::to_vec))
 }
 

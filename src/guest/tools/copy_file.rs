@@ -60,8 +60,7 @@ pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &CopyFile, stop: &At
         .beneath()
         .open(root.relative(&call.source)?.as_bytes(), flags, Links::Follow)
         .map_err(|errno| root.fault(&call.source, errno))?;
-    root.refuse_secret(&call.source, &opened, call.protected)?;
-    let real = root.real(&call.source, &opened)?;
+    let real = root.refuse_secret(&call.source, &opened, call.protected)?;
     let entries = look_through(call, &opened, is_folder, real.as_bytes(), stop)?;
     let mut destination = Spot::find(root, &call.destination, call.protected, Parents::Make)?;
     refuse_itself(&call.source, real.as_bytes(), &destination)?;

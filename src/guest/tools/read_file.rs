@@ -117,8 +117,7 @@ fn several(workspace: &Workspace, seen: &Seen, cursor: &str, call: &ReadFile, wa
 
 fn read(workspace: &Workspace, seen: &Seen, path: &BytesPath, protected: bool, wanted: Wanted, stop: &Stop<'_>) -> Result<FileText, Fault> {
     let (file, stat) = workspace.root.open_file(path)?;
-    workspace.root.refuse_secret(path, &file, protected)?;
-    let real = workspace.root.real(path, &file)?;
+    let real = workspace.root.refuse_secret(path, &file, protected)?;
     let size = stat.st_size as u64;
     let (found, is_utf16, mark) = pages(path, &file, &stat, wanted, stop)?;
     let page = match found {

@@ -1,0 +1,31 @@
+//! The kernel's folder of processes, held open.
+//!
+//! A path from the root is looked up in the image's file system, name by name. Where that is served by a process of its own, as fuse-overlayfs
+//! does it, each `/proc/…` costs a call more than its own work.
+
+use std::os::fd::AsFd;
+use std::os::fd::BorrowedFd;
+use std::os::fd::OwnedFd;
+use std::sync::OnceLock;
+
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::fcntl::open;
+use nix::fcntl::readlinkat;
+use nix::sys::stat::Mode;
+
+static PROC: OnceLock<OwnedFd> = OnceLock::new();
+
+/// Returns `/proc`. What `self` is in it is found out anew each time, so a forked process may go on with it.
+fn folder() -> Result<BorrowedFd<'static>, Errno> {
+    if let Some(folder) = PROC.get() {
+        return Ok(folder.as_fd());
+    }
+    let opened = open("/proc", OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
+    Ok(PROC.get_or_init(|| opened).as_fd())
+}
+
+/// Reads a link below `/proc`.
+pub(super) fn link(name: &str) -> Result<Vec<u8>, Errno> {
+    Ok(readlinkat(folder()?, name)?.into_encoded_bytes())
+}
