@@ -55,6 +55,7 @@ pub use read::LENGTH_MAX;
 pub use read::read;
 pub use read::read_with_marks;
 pub use values::ABOVE;
+pub use values::GIT_FOLDER;
 pub use values::HERE;
 pub use values::LINES_MAX;
 pub use values::TOP;

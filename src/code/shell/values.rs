@@ -31,6 +31,15 @@ pub const HERE: [&str; 12] = [
 ];
 /// How the project's own folder is asked for.
 pub const TOP: [&str; 2] = ["$(git rev-parse --show-toplevel)", "`git rev-parse --show-toplevel`"];
+/// How git is asked for the folder that it keeps all in.
+pub const GIT_FOLDER: [&str; 6] = [
+    "$(git rev-parse --git-dir)",
+    "`git rev-parse --git-dir`",
+    "$(git rev-parse --absolute-git-dir)",
+    "`git rev-parse --absolute-git-dir`",
+    "$(git rev-parse --git-common-dir)",
+    "`git rev-parse --git-common-dir`",
+];
 /// How the folder is asked for that lies above.
 pub const ABOVE: [&str; 6] =
     ["$(dirname $PWD)", "$(dirname \"$PWD\")", "$(dirname $(pwd))", "$(dirname \"$(pwd)\")", "`dirname $PWD`", "`dirname \"$PWD\"`"];
@@ -303,7 +312,7 @@ fn is_settled(word: &Word) -> bool {
 /// Returns whether a text is how the folder of a command, or the project's, is asked for, or a path from there.
 pub fn is_folder(text: &str) -> bool {
     let is_behind = |rest: &str| rest.is_empty() || (rest.starts_with('/') && !rest.contains('$'));
-    let named = HERE.iter().chain(&TOP).chain(&ABOVE).any(|folder| text.strip_prefix(folder).is_some_and(is_behind));
+    let named = HERE.iter().chain(&TOP).chain(&GIT_FOLDER).chain(&ABOVE).any(|folder| text.strip_prefix(folder).is_some_and(is_behind));
     // A folder above, `${PWD%/*}`.
     let cut = text.strip_prefix("${PWD%").and_then(|rest| rest.split_once('}')).filter(|(end, _)| !end.contains('$'));
     named || held::behind(text).is_some_and(is_behind) || cut.is_some_and(|(_, behind)| is_behind(behind))

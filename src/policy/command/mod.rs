@@ -19,6 +19,7 @@ mod fed;
 mod finding;
 mod git;
 mod git_checkout;
+mod git_folder;
 mod git_names;
 mod git_verbs;
 mod gone;

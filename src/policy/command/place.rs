@@ -1,7 +1,10 @@
 //! Where a path leads by its letters: into the project, or out of it.
 
+use super::git_folder;
+use super::git_folder::fits;
 use super::ground::Ground;
 use crate::code::shell::ABOVE;
+use crate::code::shell::GIT_FOLDER;
 use crate::code::shell::HERE;
 use crate::code::shell::TOP;
 use crate::code::shell::with_value;
@@ -91,7 +94,9 @@ impl Place {
             _ if self.is_home => None,
             [] => Some("the root folder".to_owned()),
             [one] if one == "workspace" => Some(PROJECT.to_owned()),
-            [one, git, inside @ ..] if one == "workspace" && git == ".git" && holds_commits(inside) => Some(COMMITS.to_owned()),
+            [one, git, inside @ ..] if one == "workspace" && fits(git, ".git") && git_folder::holds_commits(inside) => {
+                Some(COMMITS.to_owned())
+            }
             [one] if one == "tmp" && has_stars => None,
             [one] => Some(format!("/{one}")),
             [home, _] if home == "home" => Some("the home folder".to_owned()),
@@ -99,12 +104,6 @@ impl Place {
             _ => None,
         }
     }
-}
-
-/// Returns whether what lies here in a git folder is what its commits are known by, or are kept in.
-fn holds_commits(inside: &[String]) -> bool {
-    let inside: Vec<&str> = inside.iter().map(String::as_str).collect();
-    matches!(inside.as_slice(), [] | ["HEAD" | "objects" | "packed-refs" | "refs"] | ["refs", "heads" | "tags" | "stash"])
 }
 
 /// Returns whether a part of a path is a pattern that stands for everything in a folder, or nearly.
@@ -117,28 +116,8 @@ pub(super) fn takes_any(part: &str) -> bool {
 
 /// Returns whether a pattern with lists of letters takes names that begin with half of the alphabet: `[a-z]*`.
 fn takes_most(pattern: &str) -> bool {
-    let mut text = String::from("^");
-    let mut rest = pattern;
-    while let Some(c) = rest.chars().next() {
-        // A `]` right behind the opening is a letter, and a class has one of its own.
-        let list = rest.get(2..).and_then(|behind| Some(behind.find(']')? + 3)).filter(|_| c == '[');
-        let list = list.map(|end| if rest[..end].contains("[:") && rest[end..].starts_with(']') { end + 1 } else { end });
-        match (c, list) {
-            ('[', Some(end)) => {
-                let inside = &rest[1..end];
-                text.push('[');
-                text.push_str(&inside.strip_prefix('!').map_or_else(|| inside.to_owned(), |inside| format!("^{inside}")));
-                rest = &rest[end..];
-                continue;
-            }
-            ('*', _) => text.push_str(".*"),
-            ('?', _) => text.push('.'),
-            _ => text.push_str(&regex::escape(c.encode_utf8(&mut [0; 4]))),
-        }
-        rest = &rest[c.len_utf8()..];
-    }
-    let Ok(regex) = regex::RegexBuilder::new(&format!("{text}$")).size_limit(1 << 16).build() else { return false };
-    ('a'..='z').filter(|first| regex.is_match(&format!("{first}ore"))).count() >= 13
+    let Some(pattern) = git_folder::pattern(pattern) else { return false };
+    ('a'..='z').filter(|first| pattern.is_match(&format!("{first}ore"))).count() >= 13
 }
 
 /// Returns what follows one of these in front of a path.
@@ -176,7 +155,7 @@ pub(super) fn resolve(path: &str, here: Option<&Place>) -> Option<Place> {
         None if path.starts_with('/') => (Place { is_home: false, parts: Vec::new() }, path),
         None => match behind(path, &TOP) {
             Some(rest) => (Place::project(), rest),
-            None => match from_here(path, here?) {
+            None => match from_git(path, here?).or_else(|| from_here(path, here?)) {
                 Some(found) => found,
                 None => (here?.clone(), behind(path, &HERE).unwrap_or(path)),
             },
@@ -185,6 +164,14 @@ pub(super) fn resolve(path: &str, here: Option<&Place>) -> Option<Place> {
     place.follow(rest);
     place.through_process(here);
     Some(place)
+}
+
+/// Returns where a path begins that asks git for the folder of its own, and what follows that. Anywhere in the project it is that of all of it.
+fn from_git<'a>(path: &'a str, here: &Place) -> Option<(Place, &'a str)> {
+    let rest = behind(path, &GIT_FOLDER)?;
+    let mut place = if here.is_in_project() { Place::project() } else { here.clone() };
+    place.follow(".git");
+    Some((place, rest))
 }
 
 /// Returns where a path begins that is written with the folder above, or with a part of the own one cut off, and what follows that.
