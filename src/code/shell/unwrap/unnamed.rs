@@ -12,6 +12,8 @@ const JUDGED: [&str; 37] = [
     "node", "perl", "pkill", "poweroff", "python", "python3", "reboot", "rm", "rsync", "ruby", "scp", "sh", "shred", "shutdown", "ssh",
     "su", "sudo", "truncate", "unlink", "wget",
 ];
+/// The longest list of letters in a pattern that is read.
+const LIST_MAX: usize = 64;
 /// Programs that say where another one is, or what they are given.
 const SAYING: [&str; 8] = ["basename", "command", "echo", "printf", "readlink", "realpath", "type", "which"];
 
@@ -58,12 +60,27 @@ fn matches(pattern: &[u8], name: &[u8]) -> bool {
             ends[first..].fill(true);
             continue;
         }
-        let list = behind.get(1..).and_then(|inside| inside.iter().position(|sign| *sign == b']')).filter(|_| *sign == b'[');
-        rest = list.map_or(behind, |end| &behind[end + 2..]);
+        let list = if *sign == b'[' { list_end(behind) } else { None };
+        rest = list.map_or(behind, |end| &behind[end..]);
         let is_any = *sign == b'?' || list.is_some();
         ends = (0..=name.len()).map(|at| at > 0 && ends[at - 1] && (is_any || name[at - 1] == *sign)).collect();
     }
     ends[name.len()]
+}
+
+/// Returns where a list of letters ends, behind its `[`: a `]` that comes first is a letter, and a class such as `[:alpha:]` has one of its own.
+fn list_end(list: &[u8]) -> Option<usize> {
+    let list = &list[..list.len().min(LIST_MAX)];
+    let mut at = 1;
+    loop {
+        let rest = list.get(at - 1..)?;
+        let class = rest.strip_prefix(b"[:").and_then(|inside| inside.windows(2).position(|pair| pair == b":]"));
+        match rest.first()? {
+            b']' if at > 1 => return Some(at),
+            b'[' => at += class.map_or(1, |length| length + 4),
+            _ => at += 1,
+        }
+    }
 }
 
 /// Returns the programs that a substitution may say, where it is all of a word: `$(which git)`, `$(command -v git || echo git)`.
@@ -100,6 +117,8 @@ mod tests {
             ("/b?n/rm", &["rm"]),
             ("/usr/bin/g?t", &["git"]),
             ("/usr/bin/[gh]it", &["git"]),
+            ("/usr/bin/gi[[:alpha:]]", &["git"]),
+            ("/usr/bin/[[:lower:]_]i[]t]", &["git"]),
             ("../bin/un*k", &["unlink"]),
             ("r?", &["rm"]),
             ("/bin/l?", &[]),
