@@ -183,14 +183,13 @@ fn wrapped(command: &Command, wrapper: &Wrapper, unwrapped: &mut Unwrapped) {
         }
         // It hands its words to a shell.
         "watch" if !scan.flags.contains('x') => {
-            match inner.words.iter().map(Word::known).collect::<Option<Vec<&str>>>() {
-                Some(words) => {
-                    let text = words.join(" ");
-                    shell::read_by("sh", &text, unwrapped);
-                    unwrapped.inner.push(Inner::Text(text));
-                }
-                None => unwrapped.doubt("watch", UNKNOWN_TEXT),
+            if inner.words.iter().any(|word| word.kind != WordKind::Known) {
+                unwrapped.doubt("watch", UNKNOWN_TEXT);
             }
+            // Of a pattern it finds the names, and of most of what expands the text says what it will be.
+            let text = inner.words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ");
+            shell::read_by("sh", &text, unwrapped);
+            unwrapped.inner.push(Inner::Text(text));
             return;
         }
         _ => {}
