@@ -1,9 +1,9 @@
 //! Programs that change files in their places and leave next to nothing of each: `sed -i d`, `sed -n -i ''`, `perl -ni -e 1`.
 
-use super::sed_script;
 use super::words;
 use crate::code::shell::Command;
 use crate::code::shell::LineProgram;
+use crate::code::shell::SedScripts;
 use crate::code::shell::Word;
 
 /// What says in `perl` and `ruby` that something is written.
@@ -18,7 +18,8 @@ pub(super) fn empties(command: &Command) -> bool {
     let arguments = command.arguments();
     match command.name() {
         Some("sed" | "gsed") => {
-            words::may_have(arguments, "i", &["--in-place"]) && (arguments.iter().any(deletes_all) || sed_script::prints_nothing(arguments))
+            let leaves_nothing = || arguments.iter().any(deletes_all) || SedScripts::of(arguments).prints_nothing();
+            words::may_have(arguments, "i", &["--in-place"]) && leaves_nothing()
         }
         Some("perl" | "ruby") => LineProgram::of(command).is_some_and(|program| program.is_in_place && clears_each(&program)),
         Some("gawk") => {

@@ -35,7 +35,6 @@ mod protected;
 mod reading;
 mod renamed;
 mod sed;
-mod sed_script;
 mod setting;
 mod started;
 mod taking;

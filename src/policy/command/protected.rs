@@ -7,7 +7,6 @@ use super::blocked::takes_all;
 use super::git;
 use super::ground::Ground;
 use super::place::precious;
-use super::sed_script;
 use super::words;
 use crate::code::shell;
 use crate::code::shell::Command;
@@ -15,6 +14,7 @@ use crate::code::shell::Redirection;
 use crate::code::shell::Script;
 use crate::code::shell::Word;
 use crate::code::shell::WordKind;
+use crate::code::shell::files_of_sed;
 use crate::wire::BytesPath;
 use crate::wire::protected_name;
 
@@ -121,7 +121,7 @@ pub(super) fn names(command: &Command, ground: &Ground, only_reads: bool) -> BTr
         // A script of sed names files, too; what is none names nothing that is protected, or is looked at anyway.
         if matches!(name, "sed" | "gsed") {
             let script = if text.starts_with("--") { value } else { text.strip_prefix("-e").unwrap_or(text) };
-            for file in sed_script::files(script) {
+            for file in files_of_sed(script) {
                 look(file, kept, &mut names);
             }
         }

@@ -5,6 +5,7 @@ mod find;
 mod git;
 mod literal;
 mod options;
+mod sed;
 mod shell;
 pub(super) mod starters;
 mod table;
@@ -89,6 +90,7 @@ pub(super) fn unwrap(command: &Command) -> Unwrapped {
             unwrapped.doubt(name, "it may run what it is given");
         }
         "find" | "gfind" => find::find(command, &mut unwrapped),
+        "sed" | "gsed" => sed::sed(arguments, &mut unwrapped),
         "git" => git::git(arguments, &mut unwrapped),
         _ if git::verb_of(name).is_some() => git::git(&git::with_verb(name, arguments), &mut unwrapped),
         "su" | "script" | "flock" | "runuser" if arguments.iter().any(is_text_option) => {

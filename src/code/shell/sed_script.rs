@@ -3,8 +3,7 @@
 //! Every command of the language is known here, so that a script that only edits is not taken for one that starts something. Where two kinds
 //! of sed may take a script apart otherwise, it counts as one that does.
 
-use super::words::may_be_option;
-use crate::code::shell::Word;
+use super::Word;
 
 /// Options that name no script and start nothing, but for `-i` and `-l`, which may have a value in the same word.
 const PLAIN: [&str; 14] = [
@@ -24,37 +23,30 @@ const PLAIN: [&str; 14] = [
     "--help",
 ];
 
-/// Returns whether a program may be started by what `sed` is told.
-pub(super) fn may_start(arguments: &[Word]) -> bool {
-    let told = Told::read(arguments);
-    told.may_be_more || told.scripts.iter().any(|script| starts(script))
-}
-
-/// Returns whether `sed` is told to print by command alone, and none of its scripts prints a line or adds a text.
-pub(super) fn prints_nothing(arguments: &[Word]) -> bool {
-    let told = Told::read(arguments);
-    told.is_quiet && !told.scripts.is_empty() && !told.scripts.iter().any(|script| prints(script))
-}
-
 /// What the words of `sed` say.
-struct Told<'a> {
-    scripts: Vec<&'a str>,
+#[derive(Default)]
+pub struct SedScripts<'a> {
+    pub(super) scripts: Vec<&'a str>,
+    /// Words that are not known, where an option may stand.
+    pub unknown: Vec<&'a Word>,
     /// There may be scripts besides.
     may_be_more: bool,
     /// It prints no line by itself.
     is_quiet: bool,
 }
 
-impl<'a> Told<'a> {
-    fn read(arguments: &'a [Word]) -> Self {
-        let mut told = Told { scripts: Vec::new(), may_be_more: false, is_quiet: false };
+impl<'a> SedScripts<'a> {
+    /// Reads what `sed` is given.
+    pub fn of(arguments: &'a [Word]) -> Self {
+        let mut told = Self::default();
         let mut words = arguments.iter();
         // What stands first is the script, unless an option says one.
         let (mut first, mut has_script, mut only_operands) = (None, false, false);
         while let Some(word) = words.next() {
             let Some(text) = word.known() else {
+                told.may_be_more |= first.is_none() && !has_script;
                 // What `find` hands on begins with a place.
-                told.may_be_more |= first.is_none() && !has_script || (may_be_option(word) && word.text != "{}" && !only_operands);
+                told.unknown.extend(Some(word).filter(|word| word.text != "{}" && !only_operands));
                 continue;
             };
             if only_operands || !text.starts_with('-') || text == "-" {
@@ -78,6 +70,16 @@ impl<'a> Told<'a> {
             told.scripts.extend(first);
         }
         told
+    }
+
+    /// Returns whether a program may be started by what it is told, whatever the words are that are not known.
+    pub fn may_start(&self) -> bool {
+        self.may_be_more || self.scripts.iter().any(|script| starts(script))
+    }
+
+    /// Returns whether it is told to print by command alone, and none of its scripts prints a line or adds a text.
+    pub fn prints_nothing(&self) -> bool {
+        self.is_quiet && !self.scripts.is_empty() && !self.scripts.iter().any(|script| prints(script))
     }
 
     /// Takes options of one letter; returns whether a script stands behind them.
@@ -131,7 +133,7 @@ fn prints(script: &str) -> bool {
 }
 
 /// Returns the files that a script reads and writes by `r` and `w`, as far as it can be read.
-pub(super) fn files(script: &str) -> Vec<&str> {
+pub fn files_of_sed(script: &str) -> Vec<&str> {
     let mut files = Vec::new();
     let mut rest = script.trim_start_matches(BETWEEN);
     while let Some(after) = step(rest) {
@@ -158,7 +160,7 @@ fn file(command: &str) -> Option<&str> {
 }
 
 /// What may stand between two commands.
-const BETWEEN: [char; 5] = [' ', '\t', '\n', ';', '}'];
+pub(super) const BETWEEN: [char; 5] = [' ', '\t', '\n', ';', '}'];
 
 /// Returns whether a script may start something.
 fn starts(script: &str) -> bool {
@@ -176,7 +178,7 @@ fn starts(script: &str) -> bool {
 }
 
 /// Takes one command off; `None` where it starts something, or cannot be read.
-fn step(text: &str) -> Option<&str> {
+pub(super) fn step(text: &str) -> Option<&str> {
     let mut letters = behind_addresses(text)?.chars();
     let command = letters.next()?;
     let behind = letters.as_str();
@@ -209,7 +211,7 @@ fn step(text: &str) -> Option<&str> {
 }
 
 /// Takes off the one or two places between which a command applies.
-fn behind_addresses(text: &str) -> Option<&str> {
+pub(super) fn behind_addresses(text: &str) -> Option<&str> {
     let mut rest = address(text)?;
     if let Some(second) = rest.trim_start().strip_prefix(',') {
         rest = address(second.trim_start().trim_start_matches(['+', '~']))?;
@@ -247,7 +249,7 @@ fn added(text: &str) -> &str {
 
 /// Returns what follows the next mark without a backslash; `None` where there is none, or where a list of letters may hold it: one kind of sed
 /// ends the text there, and another one does not.
-fn delimited(text: &str, mark: char, is_pattern: bool) -> Option<&str> {
+pub(super) fn delimited(text: &str, mark: char, is_pattern: bool) -> Option<&str> {
     let at = end(text, mark, false)?;
     if is_pattern && end(text, mark, true) != Some(at) {
         return None;
