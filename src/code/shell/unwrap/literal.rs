@@ -9,7 +9,7 @@ const LANGUAGES: [&str; 10] = ["awk", "gawk", "lua", "mawk", "nawk", "node", "pe
 /// What hands a text to a shell.
 const HANDING: [&str; 4] = ["system(", "popen(", "execSync(", "getoutput("];
 /// What does so in Python where it is told to: `shell=True`. In another folder, `cwd=`, the text is about what is there.
-const HANDING_IF_TOLD: [&str; 5] = ["subprocess.run(", "subprocess.call(", "check_call(", "check_output(", "Popen("];
+const HANDING_IF_TOLD: [&str; 4] = ["run(", "call(", "check_output(", "Popen("];
 /// Most of such texts that are read.
 const TEXTS_MAX: usize = 8;
 
@@ -20,11 +20,14 @@ pub(super) fn handed(name: &str, arguments: &[Word], unwrapped: &mut Unwrapped) 
     }
     let programs = arguments.iter().map(|word| word.text.as_str());
     let behind = programs.flat_map(|text| {
-        let told: &[&str] = if text.contains("shell=True") && !text.contains("cwd=") { &HANDING_IF_TOLD } else { &[] };
+        let told: &[&str] =
+            if text.contains("subprocess") && text.contains("shell=True") && !text.contains("cwd=") { &HANDING_IF_TOLD } else { &[] };
         HANDING.iter().chain(told).flat_map(move |call| text.split(call).skip(1))
     });
     for rest in behind.take(TEXTS_MAX) {
         let rest = rest.trim_start();
+        let rest = rest.strip_prefix("shell=True").map_or(rest, |rest| rest.trim_start_matches([',', ' ']));
+        let rest = rest.strip_prefix("args=").unwrap_or(rest);
         let Some(quote) = rest.chars().next().filter(|c| matches!(c, '"' | '\'' | '`')) else { continue };
         let Some((text, _)) = rest[1..].split_once(quote) else { continue };
         if !text.trim().is_empty() {
