@@ -129,8 +129,11 @@ pub(super) struct Files {
 impl Files {
     /// Remembers what a command writes; `before` is what pipes into it.
     pub(super) fn note(&mut self, command: &Command, before: Option<&Command>) {
-        for Written { file, text, adds } in written::files(command, before) {
-            self.put(file, |held| held.take(text, adds));
+        for Written { file, text, expands, adds } in written::files(command, before) {
+            self.put(file, |held| {
+                held.take(text, adds);
+                held.is_unread |= expands;
+            });
         }
         // What is there already may hold anything then.
         for file in changed::files(command) {

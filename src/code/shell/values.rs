@@ -222,7 +222,10 @@ impl Values {
         let mut words: Vec<Word> = command.words.iter().flat_map(&mut put).collect();
         let mut redirections = command.redirections.clone();
         for redirection in &mut redirections {
-            redirection.target = redirection.target.take().and_then(|target| put(&target).into_iter().next());
+            // A text that is given is one, whatever blanks are in it.
+            let is_text = redirection.operator.starts_with("<<");
+            let target = redirection.target.take().map(|target| Word { quoted: target.quoted || is_text, ..target });
+            redirection.target = target.and_then(|target| put(&target).into_iter().next());
         }
         // What expands within a program's name may be nothing.
         let unknown = words.first_mut().filter(|word| word.kind == WordKind::Unknown);

@@ -23,6 +23,8 @@ pub(super) struct Written {
     pub(super) file: String,
     /// What it writes; `None` where that cannot be read.
     pub(super) text: Option<String>,
+    /// Something expands in it: that text says most of what it will be.
+    pub(super) expands: bool,
     /// It adds that to what is there.
     pub(super) adds: bool,
 }
@@ -55,22 +57,30 @@ pub(super) fn files(command: &Command, before: Option<&Command>) -> Vec<Written>
         "wget" => is_given("-O").chain(arguments.last()).collect(),
         _ => Vec::new(),
     };
-    let text = if named.is_empty() && targets.peek().is_none() { None } else { text(command, before) };
+    let writes = !named.is_empty() || targets.peek().is_some();
+    let text = if writes { text(command, before) } else { None };
+    let expanding = if writes && text.is_none() { with_expansions(command) } else { None };
+    let (expands, text) = (expanding.is_some(), text.or(expanding));
     for redirection in targets {
         let Some(target) = redirection.target.as_ref().filter(|target| !target.text.starts_with("/dev/")) else { continue };
-        files.push(Written { file: key(target), text: text.clone(), adds: redirection.operator.contains(">>") });
+        files.push(Written { file: key(target), text: text.clone(), expands, adds: redirection.operator.contains(">>") });
     }
     let adds = name == "tee" && options.clone().any(|word| word.text.contains('a'));
-    files.extend(named.into_iter().map(|word| Written { file: key(word), text: text.clone(), adds }));
+    files.extend(named.into_iter().map(|word| Written { file: key(word), text: text.clone(), expands, adds }));
     let is_stream = |word: &Word| ["/dev/", "/proc/", "<("].iter().any(|begin| word.text.starts_with(begin));
     if let Some((_, to)) = copied(command).filter(|(from, _)| from.iter().any(is_stream)) {
-        files.push(Written { file: key(to), text: None, adds: false });
+        files.push(Written { file: key(to), text: None, expands: false, adds: false });
     }
     if name == "dd" {
         let of = arguments.iter().filter_map(|word| word.text.strip_prefix("of="));
-        files.extend(of.map(|path| Written { file: key(&Word::unknown(path)), text: None, adds: false }));
+        files.extend(of.map(|path| Written { file: key(&Word::unknown(path)), text: None, expands: false, adds: false }));
     }
-    files.extend(parts(name, arguments).into_iter().map(|begin| Written { file: format!("{begin}*"), text: None, adds: false }));
+    files.extend(parts(name, arguments).into_iter().map(|begin| Written {
+        file: format!("{begin}*"),
+        text: None,
+        expands: false,
+        adds: false,
+    }));
     files
 }
 
@@ -135,6 +145,17 @@ pub(super) fn substituted(word: &Word) -> Option<String> {
     let is_plain = found.doubts.is_empty() && command.redirections.iter().all(|redirection| redirection.operator.starts_with("<<"));
     let text = text(command, None).filter(|_| is_plain)?;
     Some(if word.text.starts_with('$') { text.trim_end_matches('\n').to_owned() } else { text })
+}
+
+/// Returns the here-document in which something expands that a command writes, as it stands in the text.
+fn with_expansions(command: &Command) -> Option<String> {
+    let writes = match command.name()? {
+        "cat" => command.arguments().iter().all(|word| word.text == "-"),
+        name => name == "tee",
+    };
+    let given = command.redirections.iter().rev().find(|redirection| redirection.operator.starts_with('<'))?;
+    let target = given.target.as_ref().filter(|target| writes && given.operator == "<<" && target.kind == WordKind::Unknown)?;
+    Some(target.text.clone())
 }
 
 fn input(command: &Command, before: Option<&Command>) -> Option<String> {
@@ -226,8 +247,9 @@ mod tests {
         let script = crate::code::shell::read(text);
         let mut before = None;
         let mut all = Vec::new();
+        let letter_for_letter = |written: Written| (written.file, written.text.filter(|_| !written.expands));
         for command in &script.commands {
-            all.extend(files(command, before).into_iter().map(|written| (written.file, written.text)));
+            all.extend(files(command, before).into_iter().map(letter_for_letter));
             before = Some(command);
         }
         let all: Vec<(&str, Option<&str>)> = all.iter().map(|(file, text)| (file.as_str(), text.as_deref())).collect();
