@@ -85,6 +85,10 @@ fn list_end(list: &[u8]) -> Option<usize> {
 
 /// Returns the programs that a substitution may say, where it is all of a word: `$(which git)`, `$(command -v git || echo git)`.
 pub(in crate::code::shell) fn said(text: &str) -> Vec<&'static str> {
+    // The variables in which a shell is named, by the login or by itself.
+    if matches!(text, "$SHELL" | "${SHELL}" | "$BASH" | "${BASH}") {
+        return vec!["bash"];
+    }
     let is_whole = (text.starts_with("$(") && text.ends_with(')')) || (text.len() > 1 && text.starts_with('`') && text.ends_with('`'));
     if !is_whole {
         return Vec::new();
@@ -141,6 +145,7 @@ mod tests {
             ("$(which cargo)", &[]),
             ("$(git rev-parse --show-toplevel)", &[]),
             ("$(dirname \"$(which git)\")/ls", &[]),
+            ("${SHELL}", &["bash"]),
             ("$X", &[]),
             ("`", &[]),
         ] {
