@@ -54,6 +54,21 @@ pub(super) fn passed(command: &Command, passing: Option<String>) -> Option<Strin
     }
 }
 
+/// Returns a command without the `time` in front of it, which leaves what goes through a pipe as it is.
+pub(super) fn without_time(command: &Command) -> Command {
+    let mut command = command.clone();
+    if is_timed(&command) {
+        let n_options = command.arguments().iter().take_while(|word| word.text.starts_with('-')).count();
+        command.words.drain(..=n_options);
+    }
+    command
+}
+
+/// Returns whether `time` stands in front of a command.
+pub(super) fn is_timed(command: &Command) -> bool {
+    command.name() == Some("time")
+}
+
 /// Returns whether a command may take such a text for more than names, and does not only pass it on.
 pub(super) fn takes_text(command: &Command) -> bool {
     command.piped && !command.name().is_none_or(|name| TAKING.contains(&name)) && !passes(command)

@@ -234,8 +234,10 @@ impl Reader {
                 groups.push((starts.len() + known.n_within, self.into.len()));
                 self.into.extend(known.redirections.iter().filter(|redirection| redirection.writes()).cloned());
             }
-            self.piping = std::mem::replace(&mut piping, written::passes_on(known).then(|| known.clone()));
-            before = Some(command.clone());
+            let may_pass_on = said::is_timed(known) || written::passes_on(known);
+            let passing_on = may_pass_on.then(|| said::without_time(known)).filter(written::passes_on);
+            self.piping = std::mem::replace(&mut piping, passing_on);
+            before = Some(said::without_time(&command));
             let called = (!is_in_function).then(|| again.as_ref().unwrap_or(&command).clone());
             let given_words = if values::sets_words(&command) { ANY_WORDS } else { self.given_words };
             self.given_words = if is_in_function { ANY_WORDS } else { given_words };
