@@ -201,7 +201,7 @@ fn wrapped(command: &Command, wrapper: &Wrapper, unwrapped: &mut Unwrapped) {
 
 /// Adds a shell once for each line of what `xargs` reads: with `-I` or `-d` all of a line is one word, and may be its text.
 fn shells_of_lines(shell: &Command, text: &str, placeholder: Option<&str>, unwrapped: &mut Unwrapped) {
-    if !shell.name().is_some_and(|name| RUNNING.contains(&name)) {
+    if !starts_shell(shell) {
         return;
     }
     let known = |text: String| Word { kind: WordKind::Known, ..Word::unknown(&text) };
@@ -217,6 +217,13 @@ fn shells_of_lines(shell: &Command, text: &str, placeholder: Option<&str>, unwra
         }
         unwrapped.inner.push(Inner::Command(Command { words, ..Command::default() }));
     }
+}
+
+/// Returns whether a command is a shell, or starts one behind a program such as `env`.
+fn starts_shell(command: &Command) -> bool {
+    let is_shell = |word: &Word| word.known().is_some_and(|text| RUNNING.contains(&text.rsplit('/').next().unwrap_or(text)) && text != ".");
+    let Some(name) = command.name() else { return false };
+    RUNNING.contains(&name) || (table::find(name, None).is_some() && command.arguments().iter().any(is_shell))
 }
 
 /// Returns whether a word in front of the program that `xargs` starts leaves it what it reads, and where that ends.
