@@ -23,8 +23,8 @@ impl Reader {
         let texts = command.arguments().iter().filter_map(Word::known);
         let named: Vec<(&str, &str)> = match (command.name(), command.arguments()) {
             (Some("alias"), _) => texts.filter_map(|text| text.split_once('=')).collect(),
-            (Some("hash"), [option, path, names @ ..]) if option.text == "-p" => {
-                let path = path.known().unwrap_or_default();
+            (Some("hash"), words) => {
+                let Some((path, names)) = path_and_names(words) else { return };
                 names.iter().filter_map(|name| Some((name.known()?, path))).collect()
             }
             _ => return,
@@ -58,6 +58,15 @@ impl Reader {
             self.doubt(command.name().unwrap_or_default(), TOO_MUCH);
         }
         Some(Command { words, redirections: command.redirections.clone(), given: command.given.clone(), ..Command::default() })
+    }
+}
+
+/// Returns what `hash -p PATH NAME` is given; the path may stand right behind the letter.
+fn path_and_names(words: &[Word]) -> Option<(&str, &[Word])> {
+    let (option, rest) = words.split_first()?;
+    match option.known()?.strip_prefix("-p")? {
+        "" => rest.split_first().map(|(path, names)| (path.known().unwrap_or_default(), names)),
+        path => Some((path, rest)),
     }
 }
 
