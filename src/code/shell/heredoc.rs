@@ -38,7 +38,19 @@ impl Heredoc {
             return Err("a text whose end is not certain");
         }
         let kind = if is_quoted { WordKind::Known } else { self.plain(source, body.start..last.max(body.start))? };
-        let text = text.split_inclusive('\n').map(bare).collect();
+        let bare_text: String = text.split_inclusive('\n').map(bare).collect();
+        if is_quoted || !text.contains('\\') {
+            return Ok(Word { text: bare_text, kind, plain: false, quoted: false });
+        }
+        // A line that is joined to the next one may end the text, keep the last one from that, or be an expansion with it; whether its tabs go is not
+        // the same to all.
+        let joined = without_backslashes(&bare_text);
+        let has_end = || joined.lines().any(|line| line == delimiter);
+        let is_uncertain = || self.strips_tabs || ends_in_continued(text) || text.contains("$\\\n") || has_end();
+        if text.contains("\\\n") && is_uncertain() {
+            return Err("a text with a line that goes on in the next");
+        }
+        let text = if kind == WordKind::Known { joined } else { bare_text };
         Ok(Word { text, kind, plain: false, quoted: false })
     }
 
@@ -56,12 +68,7 @@ impl Heredoc {
                 continue;
             }
             match bytes[at] {
-                // What a backslash does here depends on what follows; the text is not what it says.
-                b'\\' if bytes.get(at + 1) == Some(&b'\n') => return Err("a text with a line that goes on in the next"),
-                b'\\' => {
-                    kind = WordKind::Unknown;
-                    at += 2;
-                }
+                b'\\' => at += 2,
                 b'`' => return Err("a substitution that cannot be followed"),
                 b'$' if bytes.get(at + 1).is_some_and(|next| next.is_ascii_alphanumeric() || b"_{([*@?!#-$".contains(next)) => {
                     return Err("an expansion that cannot be followed");
@@ -71,6 +78,25 @@ impl Heredoc {
         }
         Ok(kind)
     }
+}
+
+/// Returns whether the last line of a text goes on in what stands behind it.
+fn ends_in_continued(text: &str) -> bool {
+    text.strip_suffix('\n').is_some_and(|text| (text.len() - text.trim_end_matches('\\').len()) % 2 == 1)
+}
+
+/// Returns a text as the shell makes it, which takes a backslash for one only in front of a few signs, and joins lines by it.
+fn without_backslashes(text: &str) -> String {
+    let mut made = String::with_capacity(text.len());
+    let mut letters = text.chars();
+    while let Some(c) = letters.next() {
+        match (c, letters.as_str().chars().next()) {
+            ('\\', Some('\n')) => _ = letters.next(),
+            ('\\', Some('\\' | '$' | '`')) => made.extend(letters.next()),
+            _ => made.push(c),
+        }
+    }
+    made
 }
 
 /// Takes the quotes off the word that ends a text; with any of them the text is taken as it is.
