@@ -5,6 +5,8 @@
 //! all of these are switched off, those with names of their own one by one, after the names have been asked for. What cannot be switched
 //! off is refused. All of it runs in the box all the same.
 
+mod refusals;
+
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::OwnedFd;
@@ -102,7 +104,12 @@ async fn ask(session: &Session, git: &Git, line: &mut Line) -> Result<CommandEnd
     }
     asking.refuse_elsewhere(&git.path).await?;
     asking.settings = asking.filters_off().await?;
-    if let Some(steps) = steps(session, &git.query)? {
+    asking.refuse(&git.query).await?;
+    let staged = match &git.query {
+        GitQuery::Commit { files, .. } => asking.to_stage(files).await?,
+        _ => Vec::new(),
+    };
+    if let Some(steps) = steps(session, &git.query, &staged)? {
         return asking.take_steps(git, line, steps).await;
     }
     let file = git.query.file().map(|file| session.directories.absolute(file)).transpose()?;
@@ -184,26 +191,29 @@ fn compared(base: &str) -> String {
     }
 }
 
-/// Returns what git does one after the other for something that is no mere question; `None`: it is one.
-fn steps(session: &Session, query: &GitQuery) -> Result<Option<Vec<Vec<Vec<u8>>>>, Fault> {
+/// Returns what git does one after the other for something that is no mere question; `None`: it is one. Of the files of a commit only some may be
+/// there to be staged.
+fn steps(session: &Session, query: &GitQuery, staged: &[&BytesPath]) -> Result<Option<Vec<Vec<Vec<u8>>>>, Fault> {
     let line = |words: &[&str]| words.iter().map(|word| word.as_bytes().to_vec()).collect::<Vec<_>>();
     let steps = match query {
         GitQuery::Status | GitQuery::Diff { .. } | GitQuery::Log { .. } => return Ok(None),
         GitQuery::Commit { message, files } => {
-            let mut names = vec![b"--".to_vec()];
-            for file in files {
-                names.push(literal(&session.directories.absolute(file)?));
+            let (mut add, mut commit) = (line(&["add", "--all", "--"]), line(&["commit", "--cleanup=strip", "-m", message]));
+            for file in staged {
+                add.push(literal(&session.directories.absolute(file)?));
             }
-            let (mut add, mut commit) = (line(&["add", "--all"]), line(&["commit", "--cleanup=strip", "-m", message]));
-            add.extend(names.iter().cloned());
             if files.is_empty() {
                 // Of the whole repository, wherever in it this is asked.
                 add.push(b":/".to_vec());
             } else {
                 // What else is staged stays so.
-                commit.extend(names);
+                commit.push(b"--".to_vec());
             }
-            vec![add, commit]
+            for file in files {
+                commit.push(literal(&session.directories.absolute(file)?));
+            }
+            let add = (files.is_empty() || !staged.is_empty()).then_some(add);
+            add.into_iter().chain([commit]).collect()
         }
         GitQuery::Branch(GitBranch::List) => vec![line(&["branch", "--no-color", "--no-column", "--all", "--verbose"])],
         GitQuery::Branch(GitBranch::Create { name }) => vec![line(&["branch", "--no-track", name])],

@@ -355,6 +355,67 @@ async fn branches_commits_and_stashes_are_made_by_tools() {
     hand.fails("git_checkout", json!({"target": "nowhere"}), CallStatus::Failed).await;
 }
 
+/// Git's own words would name what it was asked inside, or a way on that no tool has.
+#[tokio::test]
+async fn what_git_would_refuse_is_told_with_what_can_be_done() {
+    let hand = repository().await;
+    hand.put(".gitignore", "build\n");
+    hand.put("build/out", "o\n");
+    hand.run("git", &["checkout", "-q", "-b", "side"]);
+    hand.run("git", &["commit", "-q", "-m", "Aside", "a.txt"]);
+    hand.run("git", &["checkout", "-q", "main"]);
+    let commit = |files: &[&str]| json!({"message": "x", "files": files});
+    for (tool, arguments, words) in [
+        ("git_diff", json!({"base": "nope"}), &["`base`: `nope` is no branch, tag or commit", "git_branch lists"][..]),
+        ("git_diff", json!({"base": "main..nope"}), &["`nope` is no branch"]),
+        ("git_diff", json!({"base": "main...--all"}), &["`--all` is no branch"]),
+        ("git_checkout", json!({"target": "nope"}), &["`target`: `nope` is no branch", "create set to true"]),
+        ("git_commit", commit(&["a.txt", "b nam.txt"]), &["b nam.txt: no such file", "did you mean b name.txt?"]),
+        ("git_commit", commit(&["build/out"]), &["build/out: has nothing that git could commit", "leave it out"]),
+        ("git_stash", json!({"action": "apply", "index": 5}), &["`index`: there is no stash here"]),
+        ("git_stash", json!({"action": "pop"}), &["`index`: there is no stash here"]),
+        ("git_branch", json!({"action": "delete", "name": "nope"}), &["there is no branch `nope`", "git_branch lists"]),
+        ("git_branch", json!({"action": "delete", "name": "main"}), &["`main` is checked out", "git_checkout"]),
+        (
+            "git_branch",
+            json!({"action": "delete", "name": "side"}),
+            &["`side` has commits that `HEAD` has not", "`git merge side`", "the person"],
+        ),
+    ] {
+        let text = hand.fails(tool, arguments.clone(), CallStatus::Failed).await;
+        assert!(words.iter().all(|word| text.contains(word)), "{tool} {arguments}: {text}");
+        assert!(!["^{", "literal", "fatal", "-D"].iter().any(|inside| text.contains(inside)), "{tool} {arguments}: {text}");
+    }
+    hand.put("a.txt", "away\n");
+    hand.run("git", &["stash", "-q"]);
+    let text = hand.fails("git_stash", json!({"action": "apply", "index": 5}), CallStatus::Failed).await;
+    assert!(text.contains("there is one, and its index is 0"), "{text}");
+    hand.put("a.txt", "away too\n");
+    hand.run("git", &["stash", "-q"]);
+    let text = hand.fails("git_stash", json!({"action": "apply", "index": 2}), CallStatus::Failed).await;
+    assert!(text.contains("have the indexes 0 to 1"), "{text}");
+    // What is merged goes, and so does a file that is staged as removed.
+    hand.run("git", &["merge", "-q", "side"]);
+    hand.ok("git_branch", json!({"action": "delete", "name": "side"})).await;
+    hand.run("git", &["config", "user.name", "ann"]);
+    hand.run("git", &["config", "user.email", "ann@example.org"]);
+    hand.run("git", &["rm", "-q", "b name.txt"]);
+    hand.ok("git_commit", commit(&["b name.txt", "new.txt"])).await;
+    hand.run("git", &["rm", "-q", "new.txt"]);
+    hand.ok("git_commit", commit(&["new.txt"])).await;
+    assert_eq!(hand.ok("git_status", none()).await, "## main\n?? .gitignore\n");
+    // A branch of a remote is made one here, as git does.
+    hand.run("git", &["update-ref", "refs/remotes/origin/far", "HEAD"]);
+    hand.run("git", &["config", "remote.origin.url", "/nonexistent"]);
+    hand.run("git", &["config", "remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*"]);
+    hand.ok("git_checkout", json!({"target": "far"})).await;
+    // Where nothing was committed yet there is nothing to compare with.
+    let bare = Hand::new().await;
+    bare.run("git", &["init", "-q"]);
+    let text = bare.fails("git_diff", json!({"base": "HEAD"}), CallStatus::Failed).await;
+    assert!(text.contains("no commit yet"), "{text}");
+}
+
 #[tokio::test]
 async fn a_stash_is_applied_popped_and_dropped_by_its_number() {
     // What is dropped is lost, so it takes a rule.

@@ -1,0 +1,134 @@
+//! What git would refuse in words of its own, which name what it was asked inside, or a way on that a model does not have.
+
+use super::Asking;
+use crate::guest::tools::invalid;
+use crate::guest::tools::spot::refused;
+use crate::wire::BytesPath;
+use crate::wire::Fault;
+use crate::wire::GitBranch;
+use crate::wire::GitQuery;
+use crate::wire::GitStash;
+
+/// Files of one commit that are looked at one by one; of more git has its say.
+const MAX_FILES: usize = 100;
+
+impl Asking<'_> {
+    /// Refuses what can be seen to fail before git is asked to do it.
+    pub(super) async fn refuse(&self, query: &GitQuery) -> Result<(), Fault> {
+        match query {
+            GitQuery::Diff { base: Some(base), .. } => {
+                for name in ends(base) {
+                    self.refuse_unknown("base", name).await?;
+                }
+                Ok(())
+            }
+            GitQuery::Checkout { target, create: false } if !self.has_remote(target).await? => self.refuse_unknown("target", target).await,
+            GitQuery::Branch(GitBranch::Delete { name }) => self.refuse_delete(name).await,
+            GitQuery::Stash(GitStash::Pop { index } | GitStash::Apply { index } | GitStash::Drop { index }) => {
+                self.refuse_no_stash(*index).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the files of a commit that there is something to stage of; those that are all staged already, such as one that was removed, are left
+    /// out. One that git has nothing of is refused.
+    pub(super) async fn to_stage<'f>(&self, files: &'f [BytesPath]) -> Result<Vec<&'f BytesPath>, Fault> {
+        if files.len() > MAX_FILES {
+            return Ok(files.iter().collect());
+        }
+        let mut found = Vec::new();
+        for file in files {
+            let path = super::literal(&self.session.directories.absolute(file)?);
+            let ask = |words: &[&str]| words.iter().map(|word| word.as_bytes().to_vec()).chain([b"--".to_vec(), path.clone()]).collect();
+            let seen = self.question(ask(&["ls-files", "--cached", "--others", "--exclude-standard", "-z"])).await?;
+            if !seen.is_empty() {
+                found.push(file);
+            } else if self.question(ask(&["diff", "--cached", "--name-only", "--no-ext-diff", "-z"])).await?.is_empty() {
+                return Err(self.session.directories.lacks(file).unwrap_or_else(|| {
+                    let problem = "has nothing that git could commit, so nothing was committed: git ignores it (.gitignore), it is an empty folder, \
+                                   or it lies outside of the repository; leave it out of `files`";
+                    refused(file, problem)
+                }));
+            }
+        }
+        Ok(found)
+    }
+
+    async fn refuse_unknown(&self, field: &str, name: &str) -> Result<(), Fault> {
+        if self.is_commit(name).await? {
+            return Ok(());
+        }
+        let remedy = "git_branch lists the branches, git_log the last commits";
+        Err(match name {
+            "HEAD" | "@" => invalid(field, "there is no commit yet to compare with; leave it out, or commit first"),
+            name if field == "target" => invalid(
+                field,
+                format!(
+                    "`{name}` is no branch, tag or commit of this repository; {remedy}, and with create set to true a new branch is made"
+                ),
+            ),
+            name => invalid(field, format!("`{name}` is no branch, tag or commit of this repository; {remedy}")),
+        })
+    }
+
+    async fn is_commit(&self, name: &str) -> Result<bool, Fault> {
+        Ok(!name.starts_with('-') && self.has(&format!("{name}^{{commit}}")).await?)
+    }
+
+    async fn has(&self, name: &str) -> Result<bool, Fault> {
+        Ok(!self.answer(&["rev-parse", "--verify", "--quiet", name]).await?.is_empty())
+    }
+
+    /// Returns whether a branch of a remote has this name, which git makes a branch of when it is checked out.
+    async fn has_remote(&self, name: &str) -> Result<bool, Fault> {
+        Ok(!self.answer(&["for-each-ref", "--count=1", &format!("refs/remotes/*/{name}")]).await?.is_empty())
+    }
+
+    async fn refuse_delete(&self, name: &str) -> Result<(), Fault> {
+        let branch = format!("refs/heads/{name}");
+        if !self.has(&branch).await? {
+            return Err(invalid("name", format!("there is no branch `{name}`; git_branch lists those that there are")));
+        }
+        if self.answer(&["symbolic-ref", "--quiet", "HEAD"]).await? == branch.as_bytes() {
+            return Err(invalid(
+                "name",
+                format!("`{name}` is checked out, so it stays; check out another branch first, with git_checkout"),
+            ));
+        }
+        // As git decides it: what it follows, where it follows anything, else what is checked out.
+        let follows = format!("{name}@{{upstream}}");
+        let kept = if self.has(&follows).await? { follows } else { "HEAD".to_owned() };
+        if self.answer(&["rev-list", "--max-count=1", &branch, &format!("^{kept}")]).await?.is_empty() {
+            return Ok(());
+        }
+        Err(invalid(
+            "name",
+            format!(
+                "`{name}` has commits that `{kept}` has not, which would be lost, so nothing was deleted; merge it first (`git merge {name}`), or \
+                 leave it there and say that the person may delete it"
+            ),
+        ))
+    }
+
+    async fn refuse_no_stash(&self, index: u32) -> Result<(), Fault> {
+        let n = self.answer(&["stash", "list", "--format=%H"]).await?.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).count();
+        if (index as usize) < n {
+            return Ok(());
+        }
+        Err(match n {
+            0 => invalid("index", "there is no stash here; nothing was put away, so go on without it"),
+            1 => invalid("index", format!("there is no stash {index}; there is one, and its index is 0")),
+            n => invalid(
+                "index",
+                format!("there is no stash {index}; those that there are have the indexes 0 to {}, as action list shows", n - 1),
+            ),
+        })
+    }
+}
+
+/// Returns the commits that a difference names.
+fn ends(base: &str) -> Vec<&str> {
+    let ends = base.split_once("...").or_else(|| base.split_once("..")).map_or_else(|| vec![base], |(from, to)| vec![from, to]);
+    ends.into_iter().filter(|name| !name.is_empty()).collect()
+}
