@@ -100,6 +100,48 @@ async fn what_cannot_be_unpacked_is_named_with_its_archive() {
     assert!(!hand.has("out"));
 }
 
+/// What cannot be read whole, and what is good and not taken out here, is told with what can be done.
+#[tokio::test]
+async fn an_archive_that_is_refused_is_told_with_a_way_on() {
+    let hand = Hand::new().await;
+    zip(&hand, "whole.zip", &[("one", &[7; 5000]), ("two", b"2")]);
+    let whole = std::fs::read(hand.guest.path("whole.zip")).expect("read");
+    hand.put("cut.zip", &whole[..whole.len() / 2]);
+    hand.put("src/one", vec![b'x'; 5000]);
+    hand.ok("archive", json!({"action": "create", "archive_path": "whole.tar", "source_path": "src"})).await;
+    let whole = std::fs::read(hand.guest.path("whole.tar")).expect("read");
+    hand.put("cut.tar", &whole[..2000]);
+    tar(&hand, "link.tar", "link", EntryType::Symlink, "/etc/passwd", b"");
+    tar(&hand, "up.tar", "../up", EntryType::Regular, "", b"");
+    // No well-meaning program writes a name twice, so the second one gets its name afterwards.
+    zip(&hand, "twice.zip", &[("one.txt", b"1"), ("two.txt", b"2")]);
+    let twice = std::fs::read(hand.guest.path("twice.zip")).expect("read");
+    let at: Vec<usize> = (0..twice.len() - 7).filter(|&at| twice[at..].starts_with(b"two.txt")).collect();
+    let mut twice = twice;
+    for at in at {
+        twice[at..at + 7].copy_from_slice(b"one.txt");
+    }
+    hand.put("twice.zip", twice);
+    for (name, cause, way) in [
+        ("cut.zip", "damaged, cut off or none", "get or make it anew"),
+        ("cut.tar", "damaged, cut off or no archive", "get or make it anew"),
+        ("link.tar", "the link `link` to `/etc/passwd` could lead out of the folder", "with bash (tar, unzip)"),
+        ("up.tar", "`../up` has `..` in its name", "with bash (tar, unzip)"),
+        ("twice.zip", "holds a name more than once; nothing was unpacked", "with bash (tar, unzip)"),
+    ] {
+        let text = hand.fails("archive", extract(name), CallStatus::Failed).await;
+        assert!(text.starts_with(&format!("{name}: ")) && text.contains(cause) && text.contains(way), "{text}");
+        assert!(!hand.has("out"), "{name}");
+    }
+    // A zip in a zip has an end of its own, which is none of the outer one.
+    let inner = std::fs::read(hand.guest.path("whole.zip")).expect("read");
+    let mut outer = zip::ZipWriter::new(File::create(hand.guest.path("outer.zip")).expect("made"));
+    outer.start_file("inner.zip", SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored)).expect("begun");
+    outer.write_all(&inner).expect("written");
+    outer.finish().expect("ended");
+    hand.ok("archive", extract("outer.zip")).await;
+}
+
 /// The model reads which entry it was, and not that the folder it named is there.
 #[tokio::test]
 async fn a_link_that_cannot_be_made_is_named_as_itself() {

@@ -30,6 +30,10 @@ const MAX_ENTRIES: u64 = 10_000;
 /// Bytes of all files in it together, and of the archive.
 const MAX_BYTES: u64 = MAX_COPY;
 
+/// What can be done about an archive that is good and is not taken out here, and about one that is not good.
+const WITH_BASH: &str = "nothing was unpacked; take out what you need of it with bash (tar, unzip)";
+const GET_WHOLE: &str = "look what it is with bash (ls -l, file), and get or make it anew";
+
 /// How an archive is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {

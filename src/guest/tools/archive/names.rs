@@ -1,3 +1,4 @@
+use super::WITH_BASH;
 use crate::guest::tools::spot::refused;
 use crate::wire::BytesPath;
 use crate::wire::Fault;
@@ -11,7 +12,7 @@ const MAX_DEPTH: usize = 64;
 pub(super) fn parts(archive: &BytesPath, name: &[u8]) -> Result<Vec<Vec<u8>>, Fault> {
     let bad = |problem: &str| {
         let shown: String = BytesPath::from_bytes(name).to_string().chars().take(100).collect();
-        refused(archive, format!("the entry `{shown}` {problem}; nothing was unpacked"))
+        refused(archive, format!("the entry `{shown}` {problem}; {WITH_BASH}"))
     };
     if name.contains(&0) {
         return Err(bad("has a NUL byte in its name"));
@@ -55,7 +56,8 @@ pub(super) fn check_link(archive: &BytesPath, parts: &[Vec<u8>], target: &[u8]) 
     if leads_out || up >= parts.len().max(1) {
         let (name, target) = (parts.join(&b'/'), target.to_vec());
         let shown = |bytes: Vec<u8>| BytesPath::from_bytes(bytes).to_string();
-        return Err(refused(archive, format!("the link `{}` to `{}` could lead out; nothing was unpacked", shown(name), shown(target))));
+        let problem = format!("the link `{}` to `{}` could lead out of the folder; {WITH_BASH}", shown(name), shown(target));
+        return Err(refused(archive, problem));
     }
     Ok(())
 }

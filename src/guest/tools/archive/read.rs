@@ -4,9 +4,11 @@ use std::io::Read;
 use std::io::Seek;
 use std::io::SeekFrom;
 
+use super::GET_WHOLE;
 use super::Kind;
 use super::MAX_BYTES;
 use super::MAX_ENTRIES;
+use super::WITH_BASH;
 use super::too_large;
 use super::too_many;
 use crate::guest::tools::Workspace;
@@ -21,9 +23,10 @@ use crate::wire::Fault;
 const MAX_TARGET: u64 = 4096;
 /// Bytes that headers may take besides the files: 16 KiB for each would be long names without end.
 const MAX_HEADERS: u64 = 16 * 1024 * 1024;
-/// The end of a zip's list of names: its mark, and how much follows it at the most.
+/// The end of a zip's list of names: its mark, its bytes without the remark at their end, and with the longest one.
 const END_MARK: &[u8] = b"PK\x05\x06";
-const END_MAX: u64 = 22 + 65_535;
+const END: usize = 22;
+const END_MAX: u64 = END as u64 + 65_535;
 
 /// One entry of an archive.
 pub(super) struct Entry {
@@ -63,7 +66,9 @@ pub(super) fn each(path: &BytesPath, mut file: File, kind: Kind, stop: &Stop<'_>
 }
 
 fn each_of_zip(path: &BytesPath, file: File, stop: &Stop<'_>, visit: Visit<'_>) -> Result<(), Fault> {
-    let bad = |error: zip::result::ZipError| refused(path, format!("cannot be read as a zip: {error}"));
+    let bad = |error: zip::result::ZipError| {
+        refused(path, format!("cannot be read as a zip, so it is damaged, cut off or none ({error}); {GET_WHOLE}"))
+    };
     refuse_many_names(path, &file)?;
     let mut archive = zip::ZipArchive::new(file).map_err(bad)?;
     if archive.len() as u64 > MAX_ENTRIES {
@@ -92,14 +97,38 @@ fn each_of_zip(path: &BytesPath, file: File, stop: &Stop<'_>, visit: Visit<'_>) 
 }
 
 /// A zip says at its end how many names it has; all are read before the first can be looked at.
-fn refuse_many_names(path: &BytesPath, mut file: &File) -> Result<(), Fault> {
+fn refuse_many_names(path: &BytesPath, file: &File) -> Result<(), Fault> {
+    let end = end_of_zip(path, file)?;
+    if marks(&end).any(|bytes| n_names(bytes) > MAX_ENTRIES) { Err(too_many(path)) } else { Ok(()) }
+}
+
+/// Refuses a zip with a name twice: which of the two is meant nothing says, and whoever reads its list of names sees only one.
+pub(super) fn refuse_doubled(path: &BytesPath, file: &File) -> Result<(), Fault> {
+    let end = end_of_zip(path, file)?;
+    let is_last = |bytes: &&[u8]| bytes.len() == END + usize::from(u16::from_le_bytes([bytes[20], bytes[21]]));
+    let said = marks(&end).filter(is_last).last().map(n_names);
+    let known = zip::ZipArchive::new(file).map_or(0, |archive| archive.len() as u64);
+    match said {
+        Some(said) if said > known => Err(refused(path, format!("holds a name more than once; {WITH_BASH}"))),
+        _ => Ok(()),
+    }
+}
+
+fn end_of_zip(path: &BytesPath, mut file: &File) -> Result<Vec<u8>, Fault> {
     let mut end = Vec::new();
     let length = file.seek(SeekFrom::End(0)).unwrap_or(0);
     let read = file.seek(SeekFrom::Start(length.saturating_sub(END_MAX))).and_then(|_| file.take(END_MAX).read_to_end(&mut end));
-    read.and_then(|_| file.seek(SeekFrom::Start(0))).map_err(|error| refused(path, format!("cannot be read: {error}")))?;
-    let marks = end.windows(12).filter(|bytes| bytes.starts_with(END_MARK));
-    let many = |bytes: &[u8]| u64::from(u16::from_le_bytes([bytes[10], bytes[11]])) > MAX_ENTRIES;
-    if marks.into_iter().any(many) { Err(too_many(path)) } else { Ok(()) }
+    read.and_then(|_| file.seek(SeekFrom::Start(0))).map_err(|error| refused(path, format!("cannot be read: {error}; {GET_WHOLE}")))?;
+    Ok(end)
+}
+
+/// Returns what begins with the mark of an end, to the end of the file.
+fn marks(end: &[u8]) -> impl Iterator<Item = &[u8]> {
+    (0..(end.len() + 1).saturating_sub(END)).map(|at| &end[at..]).filter(|bytes| bytes.starts_with(END_MARK))
+}
+
+fn n_names(bytes: &[u8]) -> u64 {
+    u64::from(u16::from_le_bytes([bytes[10], bytes[11]]))
 }
 
 fn each_of_tar(path: &BytesPath, source: impl Read, stop: &Stop<'_>, visit: Visit<'_>) -> Result<(), Fault> {
@@ -133,7 +162,7 @@ fn each_of_tar(path: &BytesPath, source: impl Read, stop: &Stop<'_>, visit: Visi
         return Err(too_large(path));
     }
     if n == 0 {
-        return Err(refused(path, "holds nothing, or is no tar"));
+        return Err(refused(path, format!("holds nothing, or is no tar; {GET_WHOLE}")));
     }
     Ok(())
 }
@@ -147,5 +176,5 @@ pub(super) fn broken(path: &BytesPath, error: &io::Error, stop: &Stop<'_>) -> Fa
     if stop.is_cancelled() {
         return Fault::Cancelled;
     }
-    refused(path, format!("is damaged or no archive of the kind that its name says: {error}"))
+    refused(path, format!("is damaged, cut off or no archive of the kind that its name says ({error}); {GET_WHOLE}"))
 }

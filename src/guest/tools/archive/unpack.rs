@@ -19,6 +19,7 @@ use nix::unistd::symlinkat;
 
 use super::Kind;
 use super::MAX_BYTES;
+use super::WITH_BASH;
 use super::names::check_link;
 use super::names::parts;
 use super::read;
@@ -49,6 +50,9 @@ use crate::wire::protected_name;
 pub(super) fn run(workspace: &Workspace, call: &Archive, kind: Kind, into: &BytesPath, stop: &Stop<'_>) -> Result<Changed, Fault> {
     let root = &workspace.root;
     let file = read::open(workspace, call)?;
+    if kind == Kind::Zip {
+        read::refuse_doubled(&call.archive, &file)?;
+    }
     let _changing = workspace.changing();
     let relative = root.relative(into)?;
     let mut made = MadeFolders::default();
@@ -108,7 +112,7 @@ impl Found {
             if seen.insert(name.clone()) {
                 found.all.push(name);
             } else if !is_folder {
-                return Err(refused(&call.archive, format!("holds {path} twice; nothing was unpacked")));
+                return Err(refused(&call.archive, format!("holds {path} twice; {WITH_BASH}")));
             }
             Ok(())
         })?;
