@@ -11,6 +11,7 @@ use super::MAX_OUTPUT;
 use super::Workspace;
 use super::bounded::Smallest;
 use super::ignore_rules::Rules;
+use super::invalid;
 use super::pattern::Pattern;
 use super::pattern::excluded;
 use super::stop::Stop;
@@ -18,6 +19,7 @@ use super::walk::Entry;
 use super::walk::Kind;
 use super::walk::Visitor;
 use super::walk::Walk;
+use crate::guest::root::MOUNT;
 use crate::guest::root::Root;
 use crate::guest::root::as_path;
 use crate::guest::root::file_type;
@@ -50,6 +52,12 @@ pub(super) fn run(workspace: &Workspace, call: &Glob, stop: &AtomicBool) -> Resu
     let base = match root.descend(&start) {
         Ok(base) => base,
         Err(fault @ Fault::Outside { .. }) => return Err(fault),
+        // It begins with a slash, and there is no such folder here: most likely one of the machine is meant.
+        Err(_) if text.starts_with('/') && text == call.pattern => {
+            let problem =
+                format!("only {MOUNT} is searched, and there is no folder `{}` in it; name a folder of the project", pattern.folder);
+            return Err(invalid("pattern", problem));
+        }
         Err(_) => return Ok(FoundFiles { paths: vec![], truncated: false, n_unreadable: 0, cursor: None }),
     };
     let walk = Walk {

@@ -11,6 +11,9 @@ use crate::wire::Fault;
 /// Longest pattern taken; a longer one is no pattern but an attempt to keep the compiler busy.
 const MAX_PATTERN: usize = 4096;
 
+/// What can be done about a pattern that is none.
+const SIGNS: &str = "write `*` for any letters, and a backslash before a sign that is meant as it stands, such as `\\[` or `\\{`";
+
 /// A glob for paths, in ripgrep's and gitignore's manner: without a slash it matches a name at any depth, with one it starts at
 /// the folder; `*` and `?` stay within a name, `**` goes through folders, `{a,b}` is either.
 #[derive(Debug)]
@@ -45,7 +48,8 @@ impl Pattern {
             (false, true) => format!("**/{name}/**"),
         };
         let glob = GlobBuilder::new(&glob).literal_separator(true).backslash_escape(true).empty_alternates(true).build();
-        let glob = glob.map_err(|error| invalid("pattern", error.to_string()))?;
+        // Without the text of the pattern: what was put before it is not the model's.
+        let glob = glob.map_err(|error| invalid("pattern", format!("{}; {SIGNS}", error.kind())))?;
         let set = GlobSetBuilder::new().add(glob).build();
         let set = set.map_err(|_| invalid("pattern", "is nested too deep or stands for too much; use a simpler one"))?;
         let max_depth = if anchored && !rest.contains("**") && !rest.is_empty() && !rest.ends_with('/') {
@@ -68,7 +72,7 @@ pub(super) fn excluded(text: &str) -> Result<Gitignore, Fault> {
     check_length("exclude", text)?;
     let mut builder = GitignoreBuilder::new("/");
     for part in split_commas(text) {
-        builder.add_line(None, part).map_err(|error| invalid("exclude", error.to_string()))?;
+        builder.add_line(None, part).map_err(|error| invalid("exclude", format!("{error}; {SIGNS}")))?;
     }
     builder.build().map_err(|error| invalid("exclude", error.to_string()))
 }
@@ -166,7 +170,12 @@ mod tests {
     #[test]
     fn patterns_that_are_none_say_why() {
         let problem = |pattern: &str| Pattern::new(pattern).expect_err("not a pattern").to_string();
-        assert!(problem("{a").contains("unclosed alternate"), "{}", problem("{a"));
+        for (pattern, cause) in [("{a", "unclosed alternate"), ("[", "unclosed character class"), ("src/[b-a]", "invalid range")] {
+            let problem = problem(pattern);
+            assert!(problem.contains(cause) && problem.contains("a backslash before") && !problem.contains("**"), "{problem}");
+        }
+        let problem_of_exclude = excluded("{a").expect_err("not a pattern").to_string();
+        assert!(problem_of_exclude.starts_with("`exclude`: ") && problem_of_exclude.contains("a backslash before"), "{problem_of_exclude}");
         assert!(problem("").contains("is empty"));
         assert!(problem(&"{".repeat(5000)).contains("longer than"));
         assert!(problem(&format!("{}a{}", "{a,".repeat(1000), "}".repeat(1000))).contains("nested too deep"));

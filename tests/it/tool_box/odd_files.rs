@@ -303,9 +303,18 @@ async fn a_name_of_the_wrong_kind_is_told_what_to_do() {
         ("list_directory", json!({"path": "a.txt/"}), "is a file, and no folder; use read_file"),
         ("list_directory", json!({"path": "a.txt/x"}), "is not a directory, or leads through"),
         ("tree", json!({"path": "src/b.txt"}), "src/b.txt: is a file, and no folder; use read_file"),
+        ("glob", json!({"pattern": "["}), "`pattern`: unclosed character class; missing ']'; write `*`"),
+        ("glob", json!({"pattern": "*", "exclude": "{a"}), "a backslash before a sign"),
+        ("glob", json!({"pattern": "/etc/*"}), "only /workspace is searched, and there is no folder `etc` in it"),
+        ("glob", json!({"pattern": "/usr/lib/**/*.so"}), "no folder `usr/lib` in it"),
     ] {
         let text = hand.fails(tool, arguments.clone(), CallStatus::Failed).await;
         assert!(text.contains(words), "{tool} {arguments}: {text}");
     }
     assert!(!hand.has("kk"));
+    // A slash at the beginning means the project's folder, where that has what is named.
+    assert_eq!(hand.ok("glob", json!({"pattern": "/src/*"})).await.lines().next(), Some("src/b.txt"));
+    for pattern in ["/workspace/none/*", "none/*", "/*.rs"] {
+        assert!(hand.ok("glob", json!({"pattern": pattern})).await.contains("no file matches"), "{pattern}");
+    }
 }
