@@ -58,6 +58,12 @@ pub(super) fn tool() -> Tool {
                 return Err(format!("`tools` names more than {MOST} tools"));
             }
             let query = query.filter(|query| !query.trim().is_empty());
+            if let (Some(name), Some(_)) = (tools.first(), &query) {
+                let name: String = name.chars().take(60).collect();
+                return Err(format!(
+                    "`query` finds tools, and `tool` is one of them: leave out `query` to read how to use `{name}`, or `tool` to search"
+                ));
+            }
             // Whoever looks for something wants the best of it, and whoever does not wants to see what there is.
             let default = if query.is_some() { FOUND } else { MOST };
             let max_results = bounded("max_results", max_results, default, MOST, notes)?;

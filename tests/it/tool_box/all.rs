@@ -332,6 +332,8 @@ async fn arguments_that_contradict_each_other_are_refused_by_name() {
         ("archive", json!({"action": "list", "archive_path": "a.zip", "source_path": "a.txt"}), "list takes only"),
         ("archive", json!({"action": "create", "archive_path": "a.zip", "source_path": "a.txt", "output_path": "x"}), "for extract"),
         ("more_tools", json!({"tool": "mkdir", "arguments": {"path": "x"}, "query": "y"}), "for one `tool`"),
+        ("more_tools", json!({"tool": "mkdir", "query": "folder"}), "leave out `query` to read how to use `mkdir`, or `tool` to search"),
+        ("more_tools", json!({"tools": ["mkdir", "cd"], "query": "folder"}), "leave out `query`"),
         ("ask_user", json!({"question": "Which?", "options": ["this"]}), "no choice"),
     ] {
         let text = hand.fails(tool, arguments.clone(), CallStatus::Invalid).await;
