@@ -79,7 +79,10 @@ impl Rule {
         }
         let pattern = match pattern {
             None => None,
-            Some("") => return Err(bad("the pattern between the parentheses is empty".to_owned())),
+            Some(pattern) if pattern.trim().is_empty() => {
+                let problem = format!("the pattern between the parentheses is empty; write `{tool}` alone to speak of all of its calls");
+                return Err(bad(problem));
+            }
             Some(pattern) if let Some(behind) = behind_the_end(pattern) => {
                 return Err(bad(format!("behind its closing `)` stands `{behind})`; write one rule for each pattern")));
             }

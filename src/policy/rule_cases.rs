@@ -154,7 +154,19 @@ fn rules_that_cannot_be_meant_are_refused() {
         let error = Rule::parse(bad).expect_err("it can match nothing").to_string();
         assert!(error.contains("write `"), "{error}");
     }
-    for bad in ["write_file(/(/)", "", "Bash", "bash(", "bash()", "bash(/(/)", "write_file([)", "rm -rf", "bash(/a{1000}{1000}{1000}/)"] {
+    for bad in [
+        "write_file(/(/)",
+        "",
+        "Bash",
+        "bash(",
+        "bash()",
+        "bash( )",
+        "glob( )",
+        "bash(/(/)",
+        "write_file([)",
+        "rm -rf",
+        "bash(/a{1000}{1000}{1000}/)",
+    ] {
         assert!(Rule::parse(bad).is_err(), "{bad}");
     }
     for bad in ["bash(git *)(x)", "bash(git *) x)", "write_file(src/**)(x)", r"write_file(/^\/workspace/)", "write_file(/^/etc/)"] {

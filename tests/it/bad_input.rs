@@ -224,6 +224,9 @@ fn tasks_and_words_that_mean_nothing_are_refused() {
         ["--runtime", "foo"],
         ["--no-such-flag", "x"],
         ["--deny", "rm -rf"],
+        ["--deny", "bash()"],
+        ["--deny", "bash( )"],
+        ["--deny", "write_file(\t )"],
     ] {
         for format in ["json", "jsonl"] {
             let done = run(env.here(&["run", "--output", format, "--endpoint", NOWHERE, "look around"]).args(wrong)).expect(2);
