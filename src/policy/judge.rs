@@ -23,6 +23,8 @@ use crate::event::Answer;
 use crate::event::Capability;
 use crate::event::Decision;
 use crate::wire::BytesPath;
+use crate::wire::Call;
+use crate::wire::Glob;
 use crate::wire::Shell;
 
 /// The longest command that a person is asked about, as it is written in a call: the question shows all of it.
@@ -170,7 +172,10 @@ impl Policy {
         let reading = reading.as_ref();
         let capabilities = reading.map_or_else(|| capabilities(&action), |reading| reading.capabilities.clone());
         if let Some(rule) = self.deny.iter().find(|rule| rule.may_match(&action, reading)) {
-            return Verdict::Deny { reason: format!("the rule `{}` denies it{}", rule.text(), reason_of(rule, reading)), capabilities };
+            return Verdict::Deny {
+                reason: format!("the rule `{}` denies it{}", rule.text(), reason_of(rule, &action, reading)),
+                capabilities,
+            };
         }
         let exact = Exact::of(&action, &self.here);
         let remedy_of_shell = reading.and_then(in_no_bash);
@@ -185,8 +190,11 @@ impl Policy {
         }
         if let Some(rule) = self.gate.iter().find(|rule| rule.may_match(&action, reading)) {
             let mode = self.mode.as_str();
-            let reason =
-                format!("the rule `{}` wants a person's word, and mode {mode} asks nobody{}", rule.text(), reason_of(rule, reading));
+            let reason = format!(
+                "the rule `{}` wants a person's word, and mode {mode} asks nobody{}",
+                rule.text(),
+                reason_of(rule, &action, reading)
+            );
             return if self.mode == Mode::Ask {
                 if let Some(reason) = reading.and_then(too_long) {
                     return Verdict::Deny { reason, capabilities };
@@ -243,7 +251,10 @@ impl Policy {
         let rules = [(&self.deny, "denies it"), (&self.gate, "wants a person's word, and a hook asks nobody")];
         for (rules, does) in rules {
             if let Some(rule) = rules.iter().find(|rule| rule.may_match(&action, reading)) {
-                return Verdict::Deny { reason: format!("the rule `{}` {does}{}", rule.text(), reason_of(rule, reading)), capabilities };
+                return Verdict::Deny {
+                    reason: format!("the rule `{}` {does}{}", rule.text(), reason_of(rule, &action, reading)),
+                    capabilities,
+                };
             }
         }
         if let Some(allowed) = self.allowed(&action, reading) {
@@ -271,7 +282,10 @@ impl Policy {
         let reading = reading.as_ref();
         let capabilities = capabilities(&action);
         if let Some(rule) = self.deny.iter().find(|rule| rule.may_match(&action, reading)) {
-            return Verdict::Deny { reason: format!("the rule `{}` denies it{}", rule.text(), reason_of(rule, reading)), capabilities };
+            return Verdict::Deny {
+                reason: format!("the rule `{}` denies it{}", rule.text(), reason_of(rule, &action, reading)),
+                capabilities,
+            };
         }
         if self.mode == Mode::Deny && !action.is_read_only() {
             return Verdict::Deny { reason: "mode deny only allows reading".to_owned(), capabilities };
@@ -329,12 +343,29 @@ fn tried(example: &Example) -> Result<Rule, RuleError> {
 }
 
 /// Says what could not be read, or is only named, where a rule may have matched for that alone.
-fn reason_of(rule: &Rule, reading: Option<&Reading>) -> String {
+fn reason_of(rule: &Rule, action: &Action, reading: Option<&Reading>) -> String {
+    if let Some(narrower) = narrower(rule, action) {
+        return narrower;
+    }
     if let Some(mention) = reading.and_then(|reading| rule.mention(reading)) {
         return mention;
     }
     let doubt = reading.and_then(|reading| reading.script.doubts.first());
     doubt.map_or_else(String::new, |doubt| format!(" (not all of the command can be read: {doubt}; write it out, one command at a time)"))
+}
+
+/// Returns how a search names the one folder that its pattern is about, where a rule speaks of others: it is judged by the folder it begins in.
+fn narrower(rule: &Rule, action: &Action) -> Option<String> {
+    let Action::Box(Call::Glob(glob)) = action else { return None };
+    let wild = glob.pattern.find(['*', '?', '[', '{', '\\']).unwrap_or(glob.pattern.len());
+    let (folder, rest) = glob.pattern.split_at(glob.pattern[..wild].rfind('/')?);
+    let (folder, above) = (folder.trim_start_matches("./"), glob.path.to_text());
+    let path = if above == "." { folder.to_owned() } else { format!("{}/{folder}", above.trim_end_matches('/')) };
+    // With its slash it stays in that folder, as it was meant.
+    let narrow = Glob { path: BytesPath::from_text(&path), pattern: rest.to_owned(), ..glob.clone() };
+    let call = serde_json::json!({ "path": path, "pattern": rest });
+    (!folder.is_empty() && !rule.may_match(&Action::Box(Call::Glob(narrow)), None))
+        .then(|| format!(" (it begins in `{above}`, which may hold what the rule is about; name the folder in `path`: {call})"))
 }
 
 /// Says why nobody is asked about a command: what a question would have to leave out, a person would allow unseen.

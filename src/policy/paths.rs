@@ -107,7 +107,11 @@ fn of(call: &Call) -> Vec<&BytesPath> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Mode;
+    use super::super::Options;
+    use super::super::Policy;
     use super::super::Rule;
+    use super::super::Verdict;
     use super::*;
     use crate::wire::DeleteFile;
     use crate::wire::Glob;
@@ -176,6 +180,34 @@ mod tests {
         for pattern in ["write_file(/etc/**)", "write_file(../x)", "write_file(/etc/passwd)", "write_file(~/x)"] {
             let error = Rule::parse(pattern).expect_err("it can match nothing");
             assert!(error.to_string().contains("from the project's folder"), "{error}");
+        }
+    }
+
+    /// A search is judged by the folder it begins in; one that means a single folder is told how to name it.
+    #[test]
+    fn a_search_that_is_denied_for_where_it_begins_is_told_how_to_begin_elsewhere() {
+        let reason = |rule: &str, path: &str, pattern: &str| {
+            let action = Action::Box(Call::Glob(Glob { pattern: pattern.into(), path: path.into(), exclude: None, max_results: 9 }));
+            let options = Options { deny: vec![rule.to_owned()], ..Options::default() };
+            match Policy::new(Mode::Auto, &options).expect("a good rule").judge(action) {
+                Verdict::Deny { reason, .. } => reason,
+                other => panic!("{rule} {path} {pattern}: {other:?}"),
+            }
+        };
+        for (path, pattern, way) in [
+            (".", "open/*.txt", r#"name the folder in `path`: {"path":"open","pattern":"/*.txt"}"#),
+            (".", "./a/b/**/x", r#"name the folder in `path`: {"path":"a/b","pattern":"/**/x"}"#),
+            (".", ".github/*", r#"name the folder in `path`: {"path":".github","pattern":"/*"}"#),
+        ] {
+            let reason = reason("glob(forbidden/**)", path, pattern);
+            assert!(reason.starts_with("the rule `glob(forbidden/**)` denies it (it begins in `.`,") && reason.contains(way), "{reason}");
+        }
+        assert!(reason("glob(a/secret/**)", "a", "open/*").contains(r#"{"path":"a/open","pattern":"/*"}"#));
+        // Where that would be denied as well, or there is no such folder, no way is told.
+        for (rule, pattern) in
+            [("glob(forbidden/**)", "forbidden/*"), ("glob(forbidden/**)", "*.txt"), ("glob(/x.*/)", "open/*"), ("glob", "open/*")]
+        {
+            assert!(reason(rule, ".", pattern).ends_with("denies it"), "{rule} {pattern}");
         }
     }
 }
