@@ -13,6 +13,7 @@ use std::task::Context;
 use std::task::Poll;
 use std::task::Waker;
 use std::task::ready;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::Sink;
@@ -21,6 +22,9 @@ use tokio::sync::Notify;
 
 /// Frames that wait to be written. A guest that reads takes them at once; one that makes us queue more has stopped.
 pub(super) const MAX_WAITING: usize = 1024;
+
+/// How long the last frames may take to be written.
+const CLOSING: Duration = Duration::from_secs(1);
 
 type Frames = Box<dyn Sink<Bytes, Error = io::Error> + Send + Unpin>;
 
@@ -32,7 +36,8 @@ pub(super) struct Outbox {
 }
 
 struct State {
-    frames: Frames,
+    /// `None`: the stream has ended, and what is brought is dropped.
+    frames: Option<Frames>,
     waiting: VecDeque<Bytes>,
     /// Some bytes of what was taken are not written yet.
     is_unflushed: bool,
@@ -45,7 +50,7 @@ pub(super) struct Full;
 
 impl Outbox {
     pub(super) fn new(frames: impl Sink<Bytes, Error = io::Error> + Send + Unpin + 'static) -> Self {
-        let state = State { frames: Box::new(frames), waiting: VecDeque::new(), is_unflushed: false, broken: None };
+        let state = State { frames: Some(Box::new(frames)), waiting: VecDeque::new(), is_unflushed: false, broken: None };
         Self { state: Mutex::new(state), left: Notify::new() }
     }
 
@@ -79,9 +84,17 @@ impl Outbox {
         }
     }
 
-    /// Ends the stream in this direction.
-    pub(super) async fn close(&self) -> io::Result<()> {
-        poll_fn(|context| self.lock().frames.poll_close_unpin(context)).await
+    /// Writes what is left, as far as that is taken soon, and lets go of the stream.
+    pub(super) async fn close(&self) {
+        let closing = poll_fn(|context| match &mut self.lock().frames {
+            Some(frames) => frames.poll_close_unpin(context),
+            None => Poll::Ready(Ok(())),
+        });
+        // A guest that was to read and does not is not waited for.
+        let _ = tokio::time::timeout(CLOSING, closing).await;
+        let mut state = self.lock();
+        state.frames = None;
+        state.waiting.clear();
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -98,15 +111,19 @@ impl State {
     }
 
     fn write(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Some(frames) = &mut self.frames else {
+            self.waiting.clear();
+            return Poll::Ready(Ok(()));
+        };
         while !self.waiting.is_empty() {
-            ready!(self.frames.poll_ready_unpin(context))?;
+            ready!(frames.poll_ready_unpin(context))?;
             if let Some(frame) = self.waiting.pop_front() {
                 self.is_unflushed = true;
-                self.frames.start_send_unpin(frame)?;
+                frames.start_send_unpin(frame)?;
             }
         }
         if self.is_unflushed {
-            ready!(self.frames.poll_flush_unpin(context))?;
+            ready!(frames.poll_flush_unpin(context))?;
             self.is_unflushed = false;
         }
         Poll::Ready(Ok(()))
@@ -121,10 +138,9 @@ impl fmt::Debug for Outbox {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use futures::FutureExt;
     use futures::StreamExt;
+    use tokio::io::AsyncWriteExt;
     use tokio::io::DuplexStream;
     use tokio_util::codec::FramedRead;
     use tokio_util::codec::FramedWrite;
@@ -179,6 +195,16 @@ mod tests {
         let n_sent = (0..2 * MAX_WAITING).take_while(|_| outbox.send(Bytes::from_static(b"a frame")).is_ok()).count();
         assert!((MAX_WAITING..MAX_WAITING + 2).contains(&n_sent), "{n_sent}");
         assert_eq!(outbox.send(Bytes::new()), Err(Full));
+    }
+
+    #[tokio::test]
+    async fn a_stream_that_is_closed_is_let_go_of_though_nobody_reads() {
+        let (outbox, guest) = pair(1);
+        assert_eq!(outbox.send(Bytes::from_static(b"not taken")), Ok(()));
+        outbox.close().await;
+        assert_eq!(outbox.send(Bytes::from_static(b"too late")), Ok(()));
+        let (_, mut writer) = tokio::io::split(guest.into_inner());
+        assert_eq!(writer.write_all(b"a flood").await.expect_err("nobody is there").kind(), io::ErrorKind::BrokenPipe);
     }
 
     #[tokio::test]

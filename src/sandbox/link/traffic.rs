@@ -269,5 +269,5 @@ async fn write(outbox: Arc<Outbox>, traffic: Weak, over: CancellationToken) {
             () = tokio::time::sleep(std::time::Duration::from_secs(1)) => traffic.end(Reason::Broken(error.to_string())),
         }
     }
-    let _ = outbox.close().await;
+    outbox.close().await;
 }
