@@ -55,15 +55,42 @@ pub(super) fn filled(field: &str, value: String) -> Result<String, String> {
     if value.trim().is_empty() { Err(format!("`{field}` is empty")) } else { Ok(value) }
 }
 
-/// Takes the default where nothing is given and the bound where more is asked for, and says the latter.
+/// Takes the default where nothing is given, or 0, and the bound where more is asked for; says so, but of what was left out.
 pub(super) fn bounded(field: &str, given: Option<i64>, default: u32, most: u32, notes: &mut Vec<String>) -> Result<u32, String> {
     match given {
-        // Some models count from 0, or mean "all" by it.
-        None | Some(0) => Ok(default.min(most)),
+        None => Ok(default.min(most)),
+        // Models that must give each field a value give this one; some mean "all" by it.
+        Some(0) => {
+            if default != 0 {
+                notes.push(format!("{field} 0 was taken as if it were left out, so as {}", default.min(most)));
+            }
+            Ok(default.min(most))
+        }
         Some(value) if value < 0 => Err(format!("`{field}` cannot be negative, as {value} is")),
         Some(value) => Ok(u32::try_from(value).ok().filter(|&value| value <= most).unwrap_or_else(|| {
             notes.push(format!("{field} {value} was taken as {most}, the most there is"));
             most
         })),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_bounded_and_what_becomes_of_another_one_is_said() {
+        let mut notes = Vec::new();
+        let mut check = |given, default, expected: Result<u32, &str>| {
+            assert_eq!(bounded("count", given, default, 1000, &mut notes), expected.map_err(str::to_owned), "{given:?}");
+        };
+        check(None, 20, Ok(20));
+        check(None, 2000, Ok(1000));
+        check(Some(1), 20, Ok(1));
+        check(Some(1001), 20, Ok(1000));
+        check(Some(0), 0, Ok(0));
+        check(Some(0), 20, Ok(20));
+        check(Some(-1), 20, Err("`count` cannot be negative, as -1 is"));
+        assert_eq!(notes, ["count 1001 was taken as 1000, the most there is", "count 0 was taken as if it were left out, so as 20"]);
     }
 }

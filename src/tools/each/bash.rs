@@ -62,6 +62,7 @@ pub(super) fn make(arguments: Value, options: &Options, notes: &mut Vec<String>)
     if background && timeout_seconds.is_some_and(|seconds| seconds > 0) {
         notes.push("timeout_seconds has no say in the background: it runs until it ends, or is ended".to_owned());
     }
+    let timeout_seconds = timeout_seconds.filter(|&seconds| !background || seconds != 0);
     Ok(Action::Box(Call::Bash(Bash {
         command: filled("command", command)?,
         working_directory: working_directory.filter(|path| !path.is_empty()).map(|path| BytesPath::from_text(&path)),

@@ -63,7 +63,7 @@ fn make(arguments: Value, options: &Options, notes: &mut Vec<String>) -> Result<
     if offset == Some(0) {
         notes.push("offset 0 was taken as 1, the first line".to_owned());
     }
-    let offset = u64::from(bounded("offset", offset, 1, u32::MAX, notes)?);
+    let offset = u64::from(bounded("offset", offset.filter(|&offset| offset != 0), 1, u32::MAX, notes)?);
     let most = u32::try_from(options.read_lines).unwrap_or(u32::MAX);
     let limit = u64::from(bounded("limit", limit, most, most, notes)?);
     if path.is_some() && from_cursor.is_some() {
