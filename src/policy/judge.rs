@@ -359,7 +359,15 @@ fn narrower(rule: &Rule, action: &Action) -> Option<String> {
     let Action::Box(Call::Glob(glob)) = action else { return None };
     let wild = glob.pattern.find(['*', '?', '[', '{', '\\']).unwrap_or(glob.pattern.len());
     let (folder, rest) = glob.pattern.split_at(glob.pattern[..wild].rfind('/')?);
-    let (folder, above) = (folder.trim_start_matches("./"), glob.path.to_text());
+    let mut folder = folder;
+    // A slash at its beginning stands for the folder that is searched.
+    while let Some(rest) = folder.strip_prefix("./").or_else(|| folder.strip_prefix('/')) {
+        folder = rest;
+    }
+    if folder.split('/').any(|part| part == "..") {
+        return None;
+    }
+    let above = glob.path.to_text();
     let path = if above == "." { folder.to_owned() } else { format!("{}/{folder}", above.trim_end_matches('/')) };
     // With its slash it stays in that folder, as it was meant.
     let narrow = Glob { path: BytesPath::from_text(&path), pattern: rest.to_owned(), ..glob.clone() };

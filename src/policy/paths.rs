@@ -197,6 +197,7 @@ mod tests {
         for (path, pattern, way) in [
             (".", "open/*.txt", r#"name the folder in `path`: {"path":"open","pattern":"/*.txt"}"#),
             (".", "./a/b/**/x", r#"name the folder in `path`: {"path":"a/b","pattern":"/**/x"}"#),
+            (".", "//open/*.txt", r#"name the folder in `path`: {"path":"open","pattern":"/*.txt"}"#),
             (".", ".github/*", r#"name the folder in `path`: {"path":".github","pattern":"/*"}"#),
         ] {
             let reason = reason("glob(forbidden/**)", path, pattern);
@@ -204,9 +205,13 @@ mod tests {
         }
         assert!(reason("glob(a/secret/**)", "a", "open/*").contains(r#"{"path":"a/open","pattern":"/*"}"#));
         // Where that would be denied as well, or there is no such folder, no way is told.
-        for (rule, pattern) in
-            [("glob(forbidden/**)", "forbidden/*"), ("glob(forbidden/**)", "*.txt"), ("glob(/x.*/)", "open/*"), ("glob", "open/*")]
-        {
+        for (rule, pattern) in [
+            ("glob(forbidden/**)", "forbidden/*"),
+            ("glob(forbidden/**)", "../open/*"),
+            ("glob(forbidden/**)", "*.txt"),
+            ("glob(/x.*/)", "open/*"),
+            ("glob", "open/*"),
+        ] {
             assert!(reason(rule, ".", pattern).ends_with("denies it"), "{rule} {pattern}");
         }
     }

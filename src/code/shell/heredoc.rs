@@ -86,7 +86,7 @@ fn ends_in_continued(text: &str) -> bool {
 }
 
 /// Returns a text as the shell makes it, which takes a backslash for one only in front of a few signs, and joins lines by it.
-fn without_backslashes(text: &str) -> String {
+pub(super) fn without_backslashes(text: &str) -> String {
     let mut made = String::with_capacity(text.len());
     let mut letters = text.chars();
     while let Some(c) = letters.next() {

@@ -3,6 +3,7 @@
 use super::Command;
 use super::Word;
 use super::WordKind;
+use super::heredoc;
 use super::parse;
 use super::read::Found;
 use super::walk;
@@ -155,7 +156,7 @@ fn with_expansions(command: &Command) -> Option<String> {
     };
     let given = command.redirections.iter().rev().find(|redirection| redirection.operator.starts_with('<'))?;
     let target = given.target.as_ref().filter(|target| writes && given.operator == "<<" && target.kind == WordKind::Unknown)?;
-    Some(target.text.clone())
+    Some(heredoc::without_backslashes(&target.text))
 }
 
 fn input(command: &Command, before: Option<&Command>) -> Option<String> {

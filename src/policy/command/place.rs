@@ -3,6 +3,7 @@
 use super::git_folder;
 use super::git_folder::fits;
 use super::ground::Ground;
+use crate::code::shell;
 use crate::code::shell::ABOVE;
 use crate::code::shell::GIT_FOLDER;
 use crate::code::shell::HERE;
@@ -116,8 +117,7 @@ pub(super) fn takes_any(part: &str) -> bool {
 
 /// Returns whether a pattern with lists of letters takes names that begin with half of the alphabet: `[a-z]*`.
 fn takes_most(pattern: &str) -> bool {
-    let Some(pattern) = git_folder::pattern(pattern) else { return false };
-    ('a'..='z').filter(|first| pattern.is_match(&format!("{first}ore"))).count() >= 13
+    ('a'..='z').filter(|first| shell::fits(pattern.as_bytes(), format!("{first}ore").as_bytes())).count() >= 13
 }
 
 /// Returns what follows one of these in front of a path.

@@ -228,14 +228,14 @@ impl Reader {
             let given_words = if is_in_function { ANY_WORDS } else { self.given_words };
             self.values.note(told.as_ref().unwrap_or(&command), given_words, self.script.commands.len());
             let known = again.as_ref().unwrap_or(&command);
-            self.files.note(known, piping.as_ref());
+            let timed = said::is_timed(known).then(|| said::without_time(known));
+            self.files.note(timed.as_ref().unwrap_or(known), piping.as_ref());
             self.note_into(known, piping.as_ref());
             if known.n_within > 0 {
                 groups.push((starts.len() + known.n_within, self.into.len()));
                 self.into.extend(known.redirections.iter().filter(|redirection| redirection.writes()).cloned());
             }
-            let may_pass_on = said::is_timed(known) || written::passes_on(known);
-            let passing_on = may_pass_on.then(|| said::without_time(known)).filter(written::passes_on);
+            let passing_on = Some(timed.as_ref().unwrap_or(known)).filter(|command| written::passes_on(command)).cloned();
             self.piping = std::mem::replace(&mut piping, passing_on);
             before = Some(said::without_time(&command));
             let called = (!is_in_function).then(|| again.as_ref().unwrap_or(&command).clone());

@@ -22,7 +22,11 @@ pub(super) fn handed(name: &str, arguments: &[Word], unwrapped: &mut Unwrapped) 
     let behind = programs.flat_map(|text| {
         let told: &[&str] =
             if text.contains("subprocess") && text.contains("shell=True") && !text.contains("cwd=") { &HANDING_IF_TOLD } else { &[] };
-        HANDING.iter().chain(told).flat_map(move |call| text.split(call).skip(1))
+        HANDING.iter().map(|call| (call, false)).chain(told.iter().map(|call| (call, true))).flat_map(move |(call, is_told)| {
+            // `dry_run(` and `mock.call(` are others.
+            let is_it = move |at: usize| !is_told || is_python(text, at);
+            text.match_indices(call).filter(move |(at, _)| is_it(*at)).map(|(at, call)| &text[at + call.len()..])
+        })
     });
     for rest in behind.take(TEXTS_MAX) {
         let rest = rest.trim_start();
@@ -33,5 +37,18 @@ pub(super) fn handed(name: &str, arguments: &[Word], unwrapped: &mut Unwrapped) 
         if !text.trim().is_empty() {
             unwrapped.inner.push(Inner::Text(text.to_owned()));
         }
+    }
+}
+
+/// Returns whether the function whose name begins here is one of Python's `subprocess`, by whatever name that was brought in.
+fn is_python(text: &str, at: usize) -> bool {
+    let is_letter = |c: char| c.is_alphanumeric() || c == '_';
+    let before = text[..at].strip_suffix("check_").unwrap_or(&text[..at]);
+    match before.strip_suffix('.') {
+        Some(before) => {
+            let module = &before[before.trim_end_matches(is_letter).len()..];
+            module == "subprocess" || (!module.is_empty() && text.contains(&format!("subprocess as {module}")))
+        }
+        None => !before.ends_with(is_letter),
     }
 }

@@ -3,6 +3,7 @@
 use super::super::Command;
 use super::super::Word;
 use super::super::WordKind;
+use super::super::pattern;
 use super::Inner;
 use super::Unwrapped;
 
@@ -12,8 +13,6 @@ const JUDGED: [&str; 37] = [
     "node", "perl", "pkill", "poweroff", "python", "python3", "reboot", "rm", "rsync", "ruby", "scp", "sh", "shred", "shutdown", "ssh",
     "su", "sudo", "truncate", "unlink", "wget",
 ];
-/// The longest list of letters in a pattern that is read.
-const LIST_MAX: usize = 64;
 /// Programs that say where another one is, or what they are given.
 const SAYING: [&str; 8] = ["basename", "command", "echo", "printf", "readlink", "realpath", "type", "which"];
 
@@ -43,44 +42,8 @@ fn by_pattern(pattern: &str) -> Vec<&'static str> {
     // With a star it stands for many, and the first of them is started: for `r*` that is seldom `reboot`.
     let n_letters = name.chars().filter(|c| c.is_alphanumeric()).count();
     let is_near = |known: &&str| !name.contains('*') || 2 * n_letters >= known.len();
-    let may_be = |known: &&str| is_near(known) && matches(name.as_bytes(), known.as_bytes());
+    let may_be = |known: &&str| is_near(known) && pattern::fits(name.as_bytes(), known.as_bytes());
     if is_elsewhere && says { JUDGED.into_iter().filter(may_be).collect() } else { Vec::new() }
-}
-
-/// Returns whether a pattern stands for a name; a list of letters is taken for any letter.
-fn matches(pattern: &[u8], name: &[u8]) -> bool {
-    // Which parts of the name the pattern so far may stand for: those of these lengths.
-    let mut ends = vec![false; name.len() + 1];
-    ends[0] = true;
-    let mut rest = pattern;
-    while let Some((sign, behind)) = rest.split_first() {
-        rest = behind;
-        if *sign == b'*' {
-            let first = ends.iter().position(|is_end| *is_end).unwrap_or(ends.len());
-            ends[first..].fill(true);
-            continue;
-        }
-        let list = if *sign == b'[' { list_end(behind) } else { None };
-        rest = list.map_or(behind, |end| &behind[end..]);
-        let is_any = *sign == b'?' || list.is_some();
-        ends = (0..=name.len()).map(|at| at > 0 && ends[at - 1] && (is_any || name[at - 1] == *sign)).collect();
-    }
-    ends[name.len()]
-}
-
-/// Returns where a list of letters ends, behind its `[`: a `]` that comes first is a letter, and a class such as `[:alpha:]` has one of its own.
-fn list_end(list: &[u8]) -> Option<usize> {
-    let list = &list[..list.len().min(LIST_MAX)];
-    let mut at = 1;
-    loop {
-        let rest = list.get(at - 1..)?;
-        let class = rest.strip_prefix(b"[:").and_then(|inside| inside.windows(2).position(|pair| pair == b":]"));
-        match rest.first()? {
-            b']' if at > 1 => return Some(at),
-            b'[' => at += class.map_or(1, |length| length + 4),
-            _ => at += 1,
-        }
-    }
 }
 
 /// Returns the programs that a substitution may say, where it is all of a word: `$(which git)`, `$(command -v git || echo git)`.
