@@ -26,7 +26,7 @@ use self::output::Ear;
 pub(super) use self::start::SPAWNER_KILLED;
 use self::start::Started;
 use self::start::lost_supervisor;
-use self::start::not_started;
+pub(super) use self::start::not_started;
 pub(super) use self::start::start;
 use self::stop::Stopping;
 use self::stop::Why;

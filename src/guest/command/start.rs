@@ -101,7 +101,7 @@ async fn first_report(session: &Session, control: &Control) -> Result<Option<Rep
     tokio::time::timeout(START, watched).await
 }
 
-pub(super) fn not_started(session: &Session, order: &Order, stage: Stage, errno: Errno) -> Fault {
+pub(in crate::guest) fn not_started(session: &Session, order: &Order, stage: Stage, errno: Errno) -> Fault {
     let name =
         String::from_utf8_lossy(if order.program.is_empty() { order.argv.first().map_or(&[][..], Vec::as_slice) } else { &order.program });
     let problem = match (stage, errno) {

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use tokio::time::Instant;
 
@@ -23,6 +24,7 @@ use crate::guest::host::Word;
 use crate::guest::jobs::Job;
 use crate::guest::order::Order;
 use crate::guest::order::Report;
+use crate::guest::order::Stage;
 use crate::guest::session::Session;
 use crate::guest::session::how;
 use crate::guest::shell::Shell;
@@ -137,6 +139,7 @@ async fn run_in_background(session: &Arc<Session>, bash: &Bash, line: &mut Line)
             session.jobs.add(job.over(how(status)));
             (how(status), n_survivors, early_note(&shown, n_survivors))
         }
+        Some(Early::NotStarted { stage, errno }) => return Err(command::not_started(session, &order, stage, errno)),
         Some(Early::Lost) => {
             let problem = "its supervisor was killed from inside the sandbox".to_owned();
             return Err(Fault::Io { doing: "run the command in the background".to_owned(), problem });
@@ -173,6 +176,7 @@ fn early_note(path: &BytesPath, n_survivors: u32) -> String {
 
 enum Early {
     Ended { status: i32, n_survivors: u32 },
+    NotStarted { stage: Stage, errno: Errno },
     Cancelled,
     Lost,
 }
@@ -195,12 +199,15 @@ async fn early_end(control: &crate::guest::process::Control, line: &mut Line) ->
             Next::Report(Some(Report::Ended { status, n_survivors })) => {
                 return Some(Early::Ended { status, n_survivors: n_survivors as u32 });
             }
+            Next::Report(Some(Report::Failed { stage, errno })) => {
+                return Some(Early::NotStarted { stage, errno: Errno::from_raw(errno) });
+            }
             Next::Report(None) => return Some(Early::Lost),
             // The control socket closes when this returns, and the supervisor then ends everything.
             Next::Word(Word::Cancel) => return Some(Early::Cancelled),
             Next::Word(Word::Credit(bytes)) => line.add_room(bytes),
             Next::Word(Word::Input(data)) => line.consumed(data.len()),
-            Next::Report(Some(_)) | Next::Word(Word::Resize { .. }) => {}
+            Next::Report(Some(Report::Started { .. })) | Next::Word(Word::Resize { .. }) => {}
             Next::Time => return None,
         }
     }

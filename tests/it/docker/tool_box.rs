@@ -1,5 +1,7 @@
 //! Every tool in a real box, through `podbay run`.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::time::Duration;
 
@@ -45,6 +47,20 @@ fn log(env: &TestBox) -> String {
     let files = std::fs::read_dir(folder).expect("sessions").flatten().map(|entry| entry.path());
     let logs = files.filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"));
     logs.map(|path| std::fs::read_to_string(path).expect("a log")).collect()
+}
+
+/// Its supervisor is well, and the model can do something about it.
+#[test]
+fn a_command_that_cannot_begin_in_the_background_says_why() {
+    let Some(env) = TestBox::new() else { return };
+    std::fs::create_dir(env.path("closed")).expect("made");
+    TestEnv::give(&env.path("closed"));
+    std::fs::set_permissions(env.path("closed"), Permissions::from_mode(0o0)).expect("closed");
+    let call = json!({"command": "pwd", "working_directory": "closed", "background": true});
+    let model = ScriptedModel::new().calls("bash", call).says("Done.").start_blocking();
+    run(&mut env.task(&model, &["go there"])).expect(0);
+    let told = model.requests().last().expect("requests")["messages"].to_string();
+    assert!(told.contains("its directory may not be entered") && !told.contains("supervisor"), "{told}");
 }
 
 #[test]
