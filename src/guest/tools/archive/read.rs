@@ -8,7 +8,6 @@ use super::GET_WHOLE;
 use super::Kind;
 use super::MAX_BYTES;
 use super::MAX_ENTRIES;
-use super::WITH_BASH;
 use super::too_large;
 use super::too_many;
 use crate::guest::tools::Workspace;
@@ -100,18 +99,6 @@ fn each_of_zip(path: &BytesPath, file: File, stop: &Stop<'_>, visit: Visit<'_>) 
 fn refuse_many_names(path: &BytesPath, file: &File) -> Result<(), Fault> {
     let end = end_of_zip(path, file)?;
     if marks(&end).any(|bytes| n_names(bytes) > MAX_ENTRIES) { Err(too_many(path)) } else { Ok(()) }
-}
-
-/// Refuses a zip with a name twice: which of the two is meant nothing says, and whoever reads its list of names sees only one.
-pub(super) fn refuse_doubled(path: &BytesPath, file: &File) -> Result<(), Fault> {
-    let end = end_of_zip(path, file)?;
-    let is_last = |bytes: &&[u8]| bytes.len() == END + usize::from(u16::from_le_bytes([bytes[20], bytes[21]]));
-    let said = marks(&end).filter(is_last).last().map(n_names);
-    let known = zip::ZipArchive::new(file).map_or(0, |archive| archive.len() as u64);
-    match said {
-        Some(said) if said > known => Err(refused(path, format!("holds a name more than once; {WITH_BASH}"))),
-        _ => Ok(()),
-    }
 }
 
 fn end_of_zip(path: &BytesPath, mut file: &File) -> Result<Vec<u8>, Fault> {

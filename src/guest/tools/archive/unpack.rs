@@ -50,9 +50,6 @@ use crate::wire::protected_name;
 pub(super) fn run(workspace: &Workspace, call: &Archive, kind: Kind, into: &BytesPath, stop: &Stop<'_>) -> Result<Changed, Fault> {
     let root = &workspace.root;
     let file = read::open(workspace, call)?;
-    if kind == Kind::Zip {
-        read::refuse_doubled(&call.archive, &file)?;
-    }
     let _changing = workspace.changing();
     let relative = root.relative(into)?;
     let mut made = MadeFolders::default();
