@@ -198,21 +198,19 @@ fn steps(session: &Session, query: &GitQuery, staged: &[&BytesPath]) -> Result<O
     let steps = match query {
         GitQuery::Status | GitQuery::Diff { .. } | GitQuery::Log { .. } => return Ok(None),
         GitQuery::Commit { message, files } => {
-            let (mut add, mut commit) = (line(&["add", "--all", "--"]), line(&["commit", "--cleanup=strip", "-m", message]));
-            for file in staged {
-                add.push(literal(&session.directories.absolute(file)?));
-            }
             if files.is_empty() {
                 // Of the whole repository, wherever in it this is asked.
-                add.push(b":/".to_vec());
-            } else {
-                // What else is staged stays so.
-                commit.push(b"--".to_vec());
+                return Ok(Some(vec![line(&["add", "--all", "--", ":/"]), line(&["commit", "--cleanup=strip", "-m", message])]));
             }
-            for file in files {
-                commit.push(literal(&session.directories.absolute(file)?));
-            }
-            let add = (files.is_empty() || !staged.is_empty()).then_some(add);
+            // So, and not by a sign before each, they are shown as they are where git refuses one.
+            let literally = ["--literal-pathspecs"];
+            let paths = |files: &mut dyn Iterator<Item = &BytesPath>| -> Result<Vec<Vec<u8>>, Fault> {
+                files.map(|file| session.directories.absolute(file)).collect()
+            };
+            let add = [line(&literally), line(&["add", "--all", "--"]), paths(&mut staged.iter().copied())?].concat();
+            // What else is staged stays so.
+            let commit = [line(&literally), line(&["commit", "--cleanup=strip", "-m", message, "--"]), paths(&mut files.iter())?].concat();
+            let add = (!staged.is_empty()).then_some(add);
             add.into_iter().chain([commit]).collect()
         }
         GitQuery::Branch(GitBranch::List) => vec![line(&["branch", "--no-color", "--no-column", "--all", "--verbose"])],

@@ -53,7 +53,7 @@ pub(super) fn run(workspace: &Workspace, call: &Glob, stop: &AtomicBool) -> Resu
         Ok(base) => base,
         Err(fault @ Fault::Outside { .. }) => return Err(fault),
         // It begins with a slash, and there is no such folder here: most likely one of the machine is meant.
-        Err(_) if text.starts_with('/') && text == call.pattern => {
+        Err(_) if text.starts_with('/') && text == call.pattern && above.as_bytes().is_empty() => {
             let problem =
                 format!("only {MOUNT} is searched, and there is no folder `{}` in it; name a folder of the project", pattern.folder);
             return Err(invalid("pattern", problem));

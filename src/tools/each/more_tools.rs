@@ -53,7 +53,7 @@ pub(super) fn tool() -> Tool {
         ),
         |arguments, _, notes| {
             let Arguments { tool, mut tools, query, max_results } = parse(arguments)?;
-            tools.extend(tool);
+            tools.extend(tool.filter(|tool| !tool.trim().is_empty()));
             if tools.len() > MOST as usize {
                 return Err(format!("`tools` names more than {MOST} tools"));
             }

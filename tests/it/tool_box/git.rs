@@ -371,7 +371,7 @@ async fn what_git_would_refuse_is_told_with_what_can_be_done() {
         ("git_diff", json!({"base": "main...--all"}), &["`--all` is no branch"]),
         ("git_checkout", json!({"target": "nope"}), &["`target`: `nope` is no branch", "create set to true"]),
         ("git_commit", commit(&["a.txt", "b nam.txt"]), &["b nam.txt: no such file", "did you mean b name.txt?"]),
-        ("git_commit", commit(&["build/out"]), &["build/out: has nothing that git could commit", "leave it out"]),
+        ("git_commit", commit(&["build/out"]), &["ignored by one of your .gitignore files"]),
         ("git_stash", json!({"action": "apply", "index": 5}), &["`index`: there is no stash here"]),
         ("git_stash", json!({"action": "pop"}), &["`index`: there is no stash here"]),
         ("git_branch", json!({"action": "delete", "name": "nope"}), &["there is no branch `nope`", "git_branch lists"]),
@@ -394,6 +394,13 @@ async fn what_git_would_refuse_is_told_with_what_can_be_done() {
     hand.run("git", &["stash", "-q"]);
     let text = hand.fails("git_stash", json!({"action": "apply", "index": 2}), CallStatus::Failed).await;
     assert!(text.contains("have the indexes 0 to 1"), "{text}");
+    // A file that git is not to know any more is no file that is gone.
+    hand.run("git", &["rm", "-q", "--cached", "a.txt"]);
+    hand.put(".gitignore", "a.txt\nbuild\n");
+    hand.put("a.txt", "private\n");
+    hand.fails("git_commit", commit(&["a.txt"]), CallStatus::Failed).await;
+    hand.run("sh", &["-c", "! git log -p --all | grep -q private"]);
+    hand.run("git", &["reset", "-q", "--hard"]);
     // What is merged goes, and so does a file that is staged as removed.
     hand.run("git", &["merge", "-q", "side"]);
     hand.ok("git_branch", json!({"action": "delete", "name": "side"})).await;

@@ -2,15 +2,11 @@
 
 use super::Asking;
 use crate::guest::tools::invalid;
-use crate::guest::tools::spot::refused;
 use crate::wire::BytesPath;
 use crate::wire::Fault;
 use crate::wire::GitBranch;
 use crate::wire::GitQuery;
 use crate::wire::GitStash;
-
-/// Files of one commit that are looked at one by one; of more git has its say.
-const MAX_FILES: usize = 100;
 
 impl Asking<'_> {
     /// Refuses what can be seen to fail before git is asked to do it.
@@ -31,28 +27,30 @@ impl Asking<'_> {
         }
     }
 
-    /// Returns the files of a commit that there is something to stage of; those that are all staged already, such as one that was removed, are left
-    /// out. One that git has nothing of is refused.
+    /// Returns the files of a commit that are to be staged: all but those that are gone and staged as removed already. One that is gone and that git
+    /// does not know is refused.
     pub(super) async fn to_stage<'f>(&self, files: &'f [BytesPath]) -> Result<Vec<&'f BytesPath>, Fault> {
-        if files.len() > MAX_FILES {
-            return Ok(files.iter().collect());
-        }
         let mut found = Vec::new();
         for file in files {
-            let path = super::literal(&self.session.directories.absolute(file)?);
-            let ask = |words: &[&str]| words.iter().map(|word| word.as_bytes().to_vec()).chain([b"--".to_vec(), path.clone()]).collect();
-            let seen = self.question(ask(&["ls-files", "--cached", "--others", "--exclude-standard", "-z"])).await?;
-            if !seen.is_empty() {
+            // Of what is there git says itself what it makes of it.
+            let Some(fault) = self.session.directories.lacks(file) else {
                 found.push(file);
-            } else if self.question(ask(&["diff", "--cached", "--name-only", "--no-ext-diff", "-z"])).await?.is_empty() {
-                return Err(self.session.directories.lacks(file).unwrap_or_else(|| {
-                    let problem = "has nothing that git could commit, so nothing was committed: git ignores it (.gitignore), it is an empty folder, \
-                                   or it lies outside of the repository; leave it out of `files`";
-                    refused(file, problem)
-                }));
+                continue;
+            };
+            let path = self.session.directories.absolute(file)?;
+            if self.has_some(&["ls-files", "--cached"], &path).await {
+                found.push(file);
+            } else if !self.has_some(&["diff", "--cached", "--name-only", "--no-ext-diff"], &path).await {
+                return Err(fault);
             }
         }
         Ok(found)
+    }
+
+    /// Returns whether git names anything at a path; it does where it has more to say than can be heard.
+    async fn has_some(&self, words: &[&str], path: &[u8]) -> bool {
+        let words = words.iter().map(|word| word.as_bytes().to_vec()).chain([b"--".to_vec(), super::literal(path)]);
+        self.question(words.collect()).await.map_or(true, |said| !said.is_empty())
     }
 
     async fn refuse_unknown(&self, field: &str, name: &str) -> Result<(), Fault> {
@@ -61,7 +59,7 @@ impl Asking<'_> {
         }
         let remedy = "git_branch lists the branches, git_log the last commits";
         Err(match name {
-            "HEAD" | "@" => invalid(field, "there is no commit yet to compare with; leave it out, or commit first"),
+            "HEAD" | "@" if field == "base" => invalid(field, "there is no commit yet to compare with; leave it out, or commit first"),
             name if field == "target" => invalid(
                 field,
                 format!(
@@ -98,17 +96,22 @@ impl Asking<'_> {
         }
         // As git decides it: what it follows, where it follows anything, else what is checked out.
         let follows = format!("{name}@{{upstream}}");
-        let kept = if self.has(&follows).await? { follows } else { "HEAD".to_owned() };
+        let has_upstream = self.has(&follows).await?;
+        let kept = if has_upstream { &follows } else { "HEAD" };
         if self.answer(&["rev-list", "--max-count=1", &branch, &format!("^{kept}")]).await?.is_empty() {
             return Ok(());
         }
-        Err(invalid(
-            "name",
+        let problem = if has_upstream {
             format!(
-                "`{name}` has commits that `{kept}` has not, which would be lost, so nothing was deleted; merge it first (`git merge {name}`), or \
+                "`{name}` has commits that the branch which it follows has not, so git keeps it; leave it there and say that the person may delete it"
+            )
+        } else {
+            format!(
+                "`{name}` has commits that `HEAD` has not, which would be lost, so nothing was deleted; merge it first (`git merge {name}`), or \
                  leave it there and say that the person may delete it"
-            ),
-        ))
+            )
+        };
+        Err(invalid("name", problem))
     }
 
     async fn refuse_no_stash(&self, index: u32) -> Result<(), Fault> {
