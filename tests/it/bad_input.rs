@@ -15,7 +15,6 @@ use std::process::Stdio;
 use nix::sys::signal::Signal;
 
 use crate::support::TestEnv;
-use crate::support::test_env::owner;
 use crate::support::test_env::run;
 use crate::support::test_env::start;
 use crate::support::test_env::until;
@@ -129,23 +128,13 @@ fn a_signal_ends_the_wait_for_a_task_on_the_standard_input() {
     }
 }
 
-/// Makes a command of the program for a user who is not root; the program is copied to where that user gets at it.
+/// Makes a command of the program for a user who is not root.
 fn as_owner(env: &TestEnv) -> Command {
-    let program = env.beside("podbay");
-    if !program.exists() {
-        std::fs::copy(env!("CARGO_BIN_EXE_podbay"), &program).expect("copied");
-        for path in [env.home(), env.state()] {
-            std::fs::create_dir_all(&path).expect("made");
-            TestEnv::give(&path);
-        }
+    for path in [env.home(), env.state()] {
+        std::fs::create_dir_all(&path).expect("made");
+        TestEnv::give(&path);
     }
-    let mut command = Command::new(if nix::unistd::geteuid().is_root() { "setpriv".as_ref() } else { program.as_os_str() });
-    env.surround(&mut command);
-    if nix::unistd::geteuid().is_root() {
-        let (uid, gid) = owner();
-        command.args(["--reuid", &uid.to_string(), "--regid", &gid.to_string(), "--clear-groups"]).arg(program);
-    }
-    command
+    env.by_owner(&env.podbay(&[]))
 }
 
 #[test]

@@ -4,7 +4,6 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use nix::sys::socket;
@@ -20,7 +19,6 @@ use serde_json::json;
 use crate::support::ScriptedModel;
 use crate::support::TestEnv;
 use crate::support::test_env::is_root;
-use crate::support::test_env::owner;
 use crate::support::test_env::run;
 
 /// An engine that is not there, so that every test of this file knows how that line looks.
@@ -137,11 +135,7 @@ fn an_engine_that_lets_nobody_in_names_the_group() {
     fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).expect("ours");
     let mut command = doctor(&env, &[]);
     command.env("DOCKER_HOST", format!("unix://{}", path.display()));
-    if nix::unistd::geteuid().is_root() {
-        // Root passes over modes.
-        command.uid(owner().0).gid(owner().1);
-    }
-    let found = diagnosis(&mut command, 1);
+    let found = diagnosis(&mut env.by_owner(&command), 1);
     line(&found, "engine", "connection", "fail", &["does not let this user in", "group `docker`"]);
     drop(listener);
 }
@@ -156,11 +150,13 @@ fn a_state_folder_that_is_no_good_fails_with_its_reason() {
     fs::create_dir(env.state()).expect("made");
     TestEnv::give(&env.state());
     fs::set_permissions(env.state(), fs::Permissions::from_mode(0o500)).expect("ours");
-    let mut command = doctor(&env, &[]);
-    if nix::unistd::geteuid().is_root() {
-        command.uid(owner().0).gid(owner().1);
-    }
-    line(&diagnosis(&mut command, 1), "state", "writing", "fail", &["cannot make a file", "ermission denied", "PODBAY_HOME"]);
+    line(
+        &diagnosis(&mut env.by_owner(&doctor(&env, &[])), 1),
+        "state",
+        "writing",
+        "fail",
+        &["cannot make a file", "ermission denied", "PODBAY_HOME"],
+    );
 
     let mut command = doctor(&env, &[]);
     command.env_remove("PODBAY_HOME").env_remove("HOME");

@@ -6,7 +6,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::fs::symlink;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
 
 use crate::support::TestEnv;
@@ -127,10 +126,5 @@ fn folders_that_cannot_be_projects_are_not_prepared() {
 fn what_cannot_be_written_is_said() {
     let env = TestEnv::new();
     fs::set_permissions(env.project(), fs::Permissions::from_mode(0o555)).expect("ours");
-    let mut command = env.here(&["init"]);
-    if nix::unistd::geteuid().is_root() {
-        // Root passes over modes.
-        command.uid(owner().0).gid(owner().1);
-    }
-    run(&mut command).expect(1).says(&["cannot make the folder .podbay", "ermission denied"]);
+    run(&mut env.by_owner(&env.here(&["init"]))).expect(1).says(&["cannot make the folder .podbay", "ermission denied"]);
 }

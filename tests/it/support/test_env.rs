@@ -5,6 +5,7 @@ use std::io::Read;
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::path::PathBuf;
 use std::process::Child;
@@ -126,6 +127,23 @@ impl TestEnv {
         self.surround(&mut command);
         command.args(arguments);
         command
+    }
+
+    /// Returns a command of the program as it is to be run by whom the project belongs to, where this is root, who passes over modes. The program is
+    /// copied to where that user gets at it.
+    pub(crate) fn by_owner(&self, command: &Command) -> Command {
+        let program = self.beside("podbay");
+        if !program.exists() {
+            std::fs::copy(env!("CARGO_BIN_EXE_podbay"), &program).expect("copied");
+        }
+        let mut own = Command::new(program);
+        self.surround(&mut own);
+        own.args(command.get_args());
+        own.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        if nix::unistd::geteuid().is_root() {
+            own.uid(owner().0).gid(owner().1);
+        }
+        own
     }
 
     /// Gives a command the test's surroundings and nothing else.
