@@ -22,10 +22,9 @@ use crate::wire::Fault;
 const MAX_TARGET: u64 = 4096;
 /// Bytes that headers may take besides the files: 16 KiB for each would be long names without end.
 const MAX_HEADERS: u64 = 16 * 1024 * 1024;
-/// The end of a zip's list of names: its mark, its bytes without the remark at their end, and with the longest one.
+/// The end of a zip's list of names: its mark, and how much follows it at the most.
 const END_MARK: &[u8] = b"PK\x05\x06";
-const END: usize = 22;
-const END_MAX: u64 = END as u64 + 65_535;
+const END_MAX: u64 = 22 + 65_535;
 
 /// One entry of an archive.
 pub(super) struct Entry {
@@ -96,26 +95,14 @@ fn each_of_zip(path: &BytesPath, file: File, stop: &Stop<'_>, visit: Visit<'_>) 
 }
 
 /// A zip says at its end how many names it has; all are read before the first can be looked at.
-fn refuse_many_names(path: &BytesPath, file: &File) -> Result<(), Fault> {
-    let end = end_of_zip(path, file)?;
-    if marks(&end).any(|bytes| n_names(bytes) > MAX_ENTRIES) { Err(too_many(path)) } else { Ok(()) }
-}
-
-fn end_of_zip(path: &BytesPath, mut file: &File) -> Result<Vec<u8>, Fault> {
+fn refuse_many_names(path: &BytesPath, mut file: &File) -> Result<(), Fault> {
     let mut end = Vec::new();
     let length = file.seek(SeekFrom::End(0)).unwrap_or(0);
     let read = file.seek(SeekFrom::Start(length.saturating_sub(END_MAX))).and_then(|_| file.take(END_MAX).read_to_end(&mut end));
     read.and_then(|_| file.seek(SeekFrom::Start(0))).map_err(|error| refused(path, format!("cannot be read: {error}; {GET_WHOLE}")))?;
-    Ok(end)
-}
-
-/// Returns what begins with the mark of an end, to the end of the file.
-fn marks(end: &[u8]) -> impl Iterator<Item = &[u8]> {
-    (0..(end.len() + 1).saturating_sub(END)).map(|at| &end[at..]).filter(|bytes| bytes.starts_with(END_MARK))
-}
-
-fn n_names(bytes: &[u8]) -> u64 {
-    u64::from(u16::from_le_bytes([bytes[10], bytes[11]]))
+    let marks = end.windows(12).filter(|bytes| bytes.starts_with(END_MARK));
+    let many = |bytes: &[u8]| u64::from(u16::from_le_bytes([bytes[10], bytes[11]])) > MAX_ENTRIES;
+    if marks.into_iter().any(many) { Err(too_many(path)) } else { Ok(()) }
 }
 
 fn each_of_tar(path: &BytesPath, source: impl Read, stop: &Stop<'_>, visit: Visit<'_>) -> Result<(), Fault> {
