@@ -1,6 +1,7 @@
 //! What is given up while the engine makes a box leaves none behind.
 
 use std::time::Duration;
+use std::time::Instant;
 
 use nix::sys::signal::Signal;
 
@@ -13,18 +14,33 @@ use crate::support::test_env::run;
 use crate::support::test_env::start;
 use crate::support::test_env::within;
 
-/// When to send a signal, in milliseconds after the start: around the time in which the box is made.
-const MOMENTS: [u64; 12] = [10, 25, 40, 50, 60, 70, 80, 95, 110, 130, 160, 200];
+/// When to send a signal, in hundredths of the time that a whole start takes on this machine: most of them while the box is made.
+const MOMENTS: [u32; 12] = [4, 10, 18, 26, 34, 42, 50, 58, 66, 75, 84, 95];
+
+/// Returns how long a whole start takes, once what is made a single time is there.
+fn time_of(whole: impl Fn(), end: impl Fn()) -> Duration {
+    whole();
+    end();
+    let begin = Instant::now();
+    whole();
+    let takes = begin.elapsed();
+    end();
+    takes
+}
 
 #[test]
 fn a_signal_while_the_box_is_made_leaves_none() {
     let Some(env) = TestBox::new() else { return };
+    let whole = || {
+        run(&mut env.here(&["call", "bash", r#"{"command": "true"}"#])).expect(0);
+    };
+    let takes = time_of(whole, || ());
     for (at, signal) in MOMENTS.into_iter().zip([Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP].into_iter().cycle()) {
         let begun = start(&mut env.here(&["call", "bash", r#"{"command": "sleep 5"}"#]));
-        std::thread::sleep(Duration::from_millis(at));
+        std::thread::sleep(takes * at / 100);
         begun.signal(signal);
         begun.wait();
-        assert!(within(Duration::from_secs(3), || env.containers().is_empty()), "{signal} after {at} ms: {:?}", env.containers());
+        assert!(within(Duration::from_secs(3), || env.containers().is_empty()), "{signal} at {at} %: {:?}", env.containers());
     }
 }
 
@@ -33,10 +49,18 @@ fn an_environment_that_was_never_finished_is_removed_by_whoever_comes_next() {
     let Some(env) = TestBox::new() else { return };
     let _turn = alone_with_gc();
     let model = ScriptedModel::new().start_blocking();
+    let down = || {
+        run(&mut env.here(&["down"])).expect(0);
+    };
+    let takes = time_of(|| up(&env, &model, &[]), down);
     let mut n_left = 0;
-    for at in MOMENTS {
+    // The last one comes when something of it can be seen, however long that takes.
+    for at in MOMENTS.into_iter().map(Some).chain([None]) {
         let up = start(&mut env.here(&["up", "--model", "scripted", "--endpoint", &model.endpoint()]));
-        std::thread::sleep(Duration::from_millis(at));
+        match at {
+            Some(at) => std::thread::sleep(takes * at / 100),
+            None => assert!(within(Duration::from_secs(30), || !env.containers().is_empty()), "nothing was made"),
+        }
         up.signal(Signal::SIGKILL);
         up.wait();
         // What the engine was asked for it makes, whoever asked.
@@ -56,16 +80,16 @@ fn an_environment_that_was_never_finished_is_removed_by_whoever_comes_next() {
         });
         // One that had its name before the signal came is as good as any.
         if is_finished {
-            assert_eq!(run(&mut env.here(&["call", "bash", r#"{"command":"echo $((40+2))"}"#])).expect(0).text(), "42\n", "after {at} ms");
-            run(&mut env.here(&["down"])).expect(0);
+            assert_eq!(run(&mut env.here(&["call", "bash", r#"{"command":"echo $((40+2))"}"#])).expect(0).text(), "42\n", "at {at:?} %");
+            down();
         }
-        assert!(is_gone || is_finished, "after {at} ms: {}", names());
-        assert!(run(&mut env.here(&["status"])).text().contains("not up"), "after {at} ms");
+        assert!(is_gone || is_finished, "at {at:?} %: {}", names());
+        assert!(run(&mut env.here(&["status"])).text().contains("not up"), "at {at:?} %");
     }
     assert!(n_left > 0, "none of the signals came while it was made");
     up(&env, &model, &[]);
     run(&mut env.podbay(&["gc"])).expect(0);
     assert_eq!(env.containers().len(), 1, "one that is finished stays");
-    run(&mut env.here(&["down"])).expect(0);
+    down();
     env.assert_no_container();
 }
