@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::collections::HashMap;
 
 use super::held;
+use super::values::GIT_FOLDER;
 
 /// Longest text that is made.
 const LENGTH_MAX: usize = 1024;
@@ -279,11 +280,23 @@ fn folder(inside: &str, is_within: bool, is_own: &mut bool) -> Option<String> {
         ["pwd"] | ["pwd", "-P" | "-L"] if is_within => "$PWD".to_owned(),
         ["cd", ..] => from_here(&gone_to(&words, is_plain)?, *is_own),
         ["git", "rev-parse", "--show-toplevel"] => "$(git rev-parse --show-toplevel)".to_owned(),
+        ["git", asked @ ..] if asks_git_folder(asked) => GIT_FOLDER[0].to_owned(),
         _ => return None,
     };
     // Above a folder that is not known lies anything.
     let is_known = folder.starts_with('/') || behind_here(&folder).is_some();
     (is_known || !folder.split('/').any(|part| part == "..")).then_some(folder)
+}
+
+/// Returns whether git is asked for the folder in which it keeps all, perhaps with something else in case it fails.
+fn asks_git_folder(words: &[&str]) -> bool {
+    let words = if let ["-C", ".", rest @ ..] = words { rest } else { words };
+    let ["rev-parse", options @ ..] = words else { return false };
+    let mut asked = options.iter().take_while(|word| **word != "||").peekable();
+    let is_folder = |word: &str| matches!(word, "--git-dir" | "--absolute-git-dir" | "--git-common-dir");
+    asked.peek().is_some()
+        && asked.all(|word| is_folder(word) || word.starts_with("--path-format="))
+        && options.iter().any(|word| is_folder(word))
 }
 
 /// Returns what follows the own folder in a path that begins with it.

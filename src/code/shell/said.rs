@@ -44,6 +44,9 @@ pub(super) fn given(command: &Command, before: Option<&Command>, around: Option<
 /// Returns the text that goes through a pipe behind a command where something expands in it: to a shell it says most of what it will be. `passing` is
 /// what goes into it.
 pub(super) fn passed(command: &Command, passing: Option<String>) -> Option<String> {
+    if matches!(command.name(), Some("echo" | "printf")) && command.arguments().iter().any(|word| word.kind == WordKind::Unknown) {
+        return Some(as_written(command));
+    }
     if !passes(command) {
         return None;
     }
@@ -54,19 +57,11 @@ pub(super) fn passed(command: &Command, passing: Option<String>) -> Option<Strin
     }
 }
 
-/// Returns a command without the `time` in front of it, which leaves what goes through a pipe as it is.
-pub(super) fn without_time(command: &Command) -> Command {
-    let mut command = command.clone();
-    if is_timed(&command) {
-        let n_options = command.arguments().iter().take_while(|word| word.text.starts_with('-')).count();
-        command.words.drain(..=n_options);
-    }
-    command
-}
-
-/// Returns whether `time` stands in front of a command.
-pub(super) fn is_timed(command: &Command) -> bool {
-    command.name() == Some("time")
+/// Returns the words that a command writes, where something expands in them: as they are written.
+pub(super) fn as_written(command: &Command) -> String {
+    let words: Vec<String> = command.arguments().iter().map(|word| word.text.clone()).collect();
+    let text = if command.name() == Some("printf") { formatted(&words) } else { words.join(" ") };
+    text.replace("\\n", "\n") + "\n"
 }
 
 /// Returns whether a command may take such a text for more than names, and does not only pass it on.

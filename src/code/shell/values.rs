@@ -32,16 +32,8 @@ pub const HERE: [&str; 12] = [
 /// How the project's own folder is asked for.
 pub const TOP: [&str; 2] = ["$(git rev-parse --show-toplevel)", "`git rev-parse --show-toplevel`"];
 /// How git is asked for the folder that it keeps all in.
-pub const GIT_FOLDER: [&str; 8] = [
-    "$(git rev-parse --git-dir)",
-    "$(git rev-parse --git-dir 2>/dev/null)",
-    "$(git rev-parse --absolute-git-dir 2>/dev/null)",
-    "`git rev-parse --git-dir`",
-    "$(git rev-parse --absolute-git-dir)",
-    "`git rev-parse --absolute-git-dir`",
-    "$(git rev-parse --git-common-dir)",
-    "`git rev-parse --git-common-dir`",
-];
+pub const GIT_FOLDER: [&str; 4] =
+    ["$(git rev-parse --git-dir)", "`git rev-parse --git-dir`", "`git rev-parse --absolute-git-dir`", "`git rev-parse --git-common-dir`"];
 /// How the folder is asked for that lies above.
 pub const ABOVE: [&str; 6] =
     ["$(dirname $PWD)", "$(dirname \"$PWD\")", "$(dirname $(pwd))", "$(dirname \"$(pwd)\")", "`dirname $PWD`", "`dirname \"$PWD\"`"];

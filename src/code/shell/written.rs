@@ -6,6 +6,7 @@ use super::WordKind;
 use super::heredoc;
 use super::parse;
 use super::read::Found;
+use super::said;
 use super::walk;
 
 /// Programs that copy a file, move it, or give it another name.
@@ -148,9 +149,11 @@ pub(super) fn substituted(word: &Word) -> Option<String> {
     Some(if word.text.starts_with('$') { text.trim_end_matches('\n').to_owned() } else { text })
 }
 
-/// Returns the here-document in which something expands that a command writes, as it stands in the text.
+/// Returns the here-document, or the words, in which something expands that a command writes, as they stand in the text.
 fn with_expansions(command: &Command) -> Option<String> {
+    let expands = || command.arguments().iter().any(|word| word.kind == WordKind::Unknown);
     let writes = match command.name()? {
+        "echo" | "printf" if expands() => return Some(said::as_written(command)),
         "cat" => command.arguments().iter().all(|word| word.text == "-"),
         name => name == "tee",
     };

@@ -94,8 +94,8 @@ impl Place {
             [] if self.is_home => Some("the home folder".to_owned()),
             _ if self.is_home => None,
             [] => Some("the root folder".to_owned()),
-            [one] if one == "workspace" => Some(PROJECT.to_owned()),
-            [one, git, inside @ ..] if one == "workspace" && fits(git, ".git") && git_folder::holds_commits(inside) => {
+            [one] if fits(one, "workspace") => Some(PROJECT.to_owned()),
+            [one, git, inside @ ..] if fits(one, "workspace") && fits(git, ".git") && git_folder::holds_commits(inside) => {
                 Some(COMMITS.to_owned())
             }
             [one] if one == "tmp" && has_stars => None,

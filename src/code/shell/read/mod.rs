@@ -37,7 +37,7 @@ pub const LENGTH_MAX: usize = 128 << 10;
 /// How deep a text in a text is looked into: `bash -c "bash -c …"`.
 const DEPTH_MAX: usize = 8;
 /// Programs in front of a program that are looked behind.
-const WRAPPERS_MAX: usize = 16;
+pub(super) const WRAPPERS_MAX: usize = 16;
 /// All that is read together, with the texts in the text.
 const TOTAL_MAX: usize = 4 * LENGTH_MAX;
 /// Words that are handed on from a program to the one it starts, in all.
@@ -228,16 +228,17 @@ impl Reader {
             let given_words = if is_in_function { ANY_WORDS } else { self.given_words };
             self.values.note(told.as_ref().unwrap_or(&command), given_words, self.script.commands.len());
             let known = again.as_ref().unwrap_or(&command);
-            let timed = said::is_timed(known).then(|| said::without_time(known));
-            self.files.note(timed.as_ref().unwrap_or(known), piping.as_ref());
-            self.note_into(known, piping.as_ref());
+            let behind = unwrap::behind_starters(known);
+            let writing = behind.as_ref().unwrap_or(known);
+            self.files.note(writing, piping.as_ref());
+            self.note_into(writing, piping.as_ref());
             if known.n_within > 0 {
                 groups.push((starts.len() + known.n_within, self.into.len()));
                 self.into.extend(known.redirections.iter().filter(|redirection| redirection.writes()).cloned());
             }
-            let passing_on = Some(timed.as_ref().unwrap_or(known)).filter(|command| written::passes_on(command)).cloned();
+            let passing_on = Some(writing).filter(|command| written::passes_on(command)).cloned();
             self.piping = std::mem::replace(&mut piping, passing_on);
-            before = Some(said::without_time(&command));
+            before = unwrap::behind_starters(&command).or_else(|| Some(command.clone()));
             let called = (!is_in_function).then(|| again.as_ref().unwrap_or(&command).clone());
             let given_words = if values::sets_words(&command) { ANY_WORDS } else { self.given_words };
             self.given_words = if is_in_function { ANY_WORDS } else { given_words };

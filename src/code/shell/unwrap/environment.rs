@@ -70,8 +70,8 @@ fn may_start(name: &str, value: Option<&str>) -> bool {
             !value.chars().all(|c| c.is_ascii_alphanumeric() || "- ".contains(c))
                 || ["eval", "file", "f"].iter().any(|part| value.contains(part))
         }),
-        // A function of bash, which takes the place of a program.
-        _ if name.starts_with("BASH_FUNC_") => true,
+        // A function of bash, an alias, or where a program is, each of which takes the place of that.
+        _ if ["BASH_FUNC_", "BASH_CMDS", "BASH_ALIASES"].iter().any(|begin| name.starts_with(begin)) => true,
         _ => name.starts_with("GIT_CONFIG"),
     }
 }

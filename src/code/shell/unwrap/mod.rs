@@ -44,12 +44,13 @@ impl Unwrapped {
 
     /// Adds a text for a shell, if it is known.
     fn text(&mut self, word: Option<&Word>, name: &str) {
-        match word.and_then(Word::known) {
-            Some(text) => {
-                shell::read_by("sh", text, self);
-                self.inner.push(Inner::Text(text.to_owned()));
-            }
-            None => self.doubt(word.map_or(name, |word| &word.text), UNKNOWN_TEXT),
+        if let Some(text) = word.and_then(Word::known) {
+            shell::read_by("sh", text, self);
+            self.inner.push(Inner::Text(text.to_owned()));
+        } else {
+            self.doubt(word.map_or(name, |word| &word.text), UNKNOWN_TEXT);
+            // Where something expands, most of it is what it says.
+            self.inner.extend(word.map(|word| Inner::Text(word.text.clone())));
         }
     }
 }
@@ -118,6 +119,24 @@ pub(super) fn unwrap(command: &Command) -> Unwrapped {
 
 fn is_text_option(word: &Word) -> bool {
     matches!(word.text.as_str(), "-c" | "--command")
+}
+
+/// Returns the program that one starts which leaves alone what goes in and out: `nice tee FILE` writes what `tee FILE` does. `None` where it is none.
+pub(super) fn behind_starters(command: &Command) -> Option<Command> {
+    const REPEATING: [&str; 5] = ["chroot", "entr", "parallel", "watch", "xargs"];
+    let mut behind: Option<Command> = None;
+    for _ in 0..super::read::WRAPPERS_MAX {
+        let command = behind.as_ref().unwrap_or(command);
+        let wrapper = command.name().and_then(|name| table::find(name, command.arguments().first().map(|word| word.text.as_str())));
+        let Some(wrapper) = wrapper.filter(|wrapper| !REPEATING.contains(&wrapper.name)) else { break };
+        let skipped = usize::from(wrapper.verb.is_some());
+        let scan = Scan::new(command.arguments().get(skipped..).unwrap_or_default(), wrapper);
+        if scan.has_doubt || scan.rest.is_empty() {
+            break;
+        }
+        behind = Some(Command { words: scan.rest.to_vec(), ..command.clone() });
+    }
+    behind
 }
 
 /// Finds the program behind the options of one that starts it.

@@ -31,6 +31,11 @@ pub(super) fn shell(command: &Command, name: &str, unwrapped: &mut Unwrapped) {
     while let Some(word) = arguments.next() {
         let Some(text) = word.known() else {
             unwrapped.doubt(&word.text, UNKNOWN_TEXT);
+            if has_text {
+                // Where something expands, most of it is what it says.
+                unwrapped.inner.push(Inner::Called(word.text.clone(), arguments.cloned().collect()));
+                return;
+            }
             // What is read is given the names that a pattern finds.
             if !reads_input || word.kind != WordKind::Pattern {
                 return;
@@ -122,16 +127,17 @@ pub(super) fn source(command: &Command, name: &str, unwrapped: &mut Unwrapped) {
 
 /// `eval` puts its words together and reads them again.
 pub(super) fn eval(arguments: &[Word], unwrapped: &mut Unwrapped) {
-    match after_dashes(arguments).iter().map(Word::known).collect::<Option<Vec<&str>>>() {
-        Some(words) => {
-            let text = words.join(" ");
-            // Which shell that is, only those around it say.
-            read_by("sh", &text, unwrapped);
-            unwrapped.inner.push(Inner::Text(text));
-            unwrapped.nothing_else = true;
-        }
-        None => unwrapped.doubt("eval", UNKNOWN_TEXT),
+    let words = after_dashes(arguments);
+    let text = words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ");
+    if words.iter().all(|word| word.kind == WordKind::Known) {
+        // Which shell that is, only those around it say.
+        read_by("sh", &text, unwrapped);
+        unwrapped.nothing_else = true;
+    } else {
+        unwrapped.doubt("eval", UNKNOWN_TEXT);
     }
+    // Where something expands, most of it is what it says.
+    unwrapped.inner.push(Inner::Text(text));
 }
 
 /// `trap TEXT SIGNAL` reads the text later.
