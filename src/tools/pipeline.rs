@@ -207,6 +207,8 @@ impl Pipeline {
         }
         // 4 and 5, the gate of modes that only read, then capabilities, rules, a person's answer: an approval, or none.
         let (action, quit) = self.approve(call, name, action, hand, cancel).await;
+        // The person's time to think is not the call's.
+        underway.begun = Instant::now();
         let action = match action {
             Ok(action) => action,
             Err(Refused::No(reason)) => {
@@ -226,7 +228,7 @@ impl Pipeline {
         if let Err(held) = self.before_call(call, name, cancel).await {
             return self.held(underway, held);
         }
-        // The person's time to think is not the call's.
+        // Nor is the time that hooks took.
         underway.begun = Instant::now();
         // 8, carrying it out. What is about to happen is on disk before it happens; only a read that begins early is written down behind its
         // answer.

@@ -70,3 +70,14 @@ async fn what_is_mended_is_shown_mended() {
         assert!(shown_of.contains("use edit_lines:\n") && shown_of.contains("  operation: insert\n"), "{shown_of}");
     }
 }
+
+#[tokio::test]
+async fn the_time_that_a_person_thinks_is_not_that_of_the_call() {
+    let hand = Hand::with(Set::Full, Mode::Ask, policy::Options::default(), Some("slow")).await;
+    hand.fails("write_file", json!({"path": "a", "content": "x"}), CallStatus::Denied).await;
+    let took = hand.kinds().into_iter().find_map(|kind| match kind {
+        Kind::CallFinished { duration_ms, .. } => Some(Duration::from_millis(duration_ms)),
+        _ => None,
+    });
+    assert!(took.is_some_and(|took| took < SLOW), "{took:?}");
+}

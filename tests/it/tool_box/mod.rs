@@ -166,7 +166,10 @@ impl Services for Nothing {
     }
 }
 
-/// Somebody with one answer to every question, or nobody; permission they never give. `wait` never comes to an end.
+/// How long somebody thinks who is slow.
+const SLOW: Duration = Duration::from_secs(2);
+
+/// Somebody with one answer to every question, or nobody; permission they never give. `wait` never comes to an end, and `slow` takes a while.
 struct Person {
     answer: Option<String>,
     asked: Arc<Mutex<Vec<Asked>>>,
@@ -175,7 +178,11 @@ struct Person {
 impl Asker for Person {
     fn ask<'a>(&'a self, asked: &'a Asked) -> Later<'a, Answered> {
         self.asked.lock().expect("no test panics while it holds this").push(asked.clone());
-        Box::pin(std::future::ready(Answer::Deny.into()))
+        let thinks = if self.answer.as_deref() == Some("slow") { SLOW } else { Duration::ZERO };
+        Box::pin(async move {
+            tokio::time::sleep(thinks).await;
+            Answer::Deny.into()
+        })
     }
 
     fn question<'a>(&'a self, _question: &'a str, _options: &'a [String]) -> Later<'a, Option<String>> {
