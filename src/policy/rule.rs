@@ -79,7 +79,7 @@ impl Rule {
         }
         let pattern = match pattern {
             None => None,
-            Some(pattern) if pattern.trim().is_empty() => {
+            Some(pattern) if matches!(pattern.trim(), "" | "//") => {
                 let problem = format!("the pattern between the parentheses is empty; write `{tool}` alone to speak of all of its calls");
                 return Err(bad(problem));
             }

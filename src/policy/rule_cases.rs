@@ -161,6 +161,8 @@ fn rules_that_cannot_be_meant_are_refused() {
         "bash(",
         "bash()",
         "bash( )",
+        "bash(//)",
+        "write_file(//)",
         "glob( )",
         "bash(/(/)",
         "write_file([)",
