@@ -77,6 +77,8 @@ struct State {
     /// Whether all of the project was looked through since the session began, and whether it had been before.
     is_whole: bool,
     was_whole: bool,
+    /// Whether the folders that are ignored were, too.
+    is_ignored_whole: bool,
     /// What the last look from outside of the box would hide.
     seen: Option<Covers>,
     /// What a person should know of that.
@@ -109,8 +111,9 @@ struct Attempt {
 struct Looked {
     covers: Covers,
     warnings: Vec<String>,
-    /// Whether there was time for all of it.
+    /// Whether there was time for all of it, and for the folders that are ignored.
     is_whole: bool,
+    is_ignored_whole: bool,
 }
 
 impl Looked {
@@ -122,7 +125,7 @@ impl Looked {
         outside.add_to(&mut obeyed);
         (found.auto_run, found.unread) = (obeyed.paths, obeyed.unread);
         let (covers, warnings) = Covers::of(&found);
-        Self { covers, warnings, is_whole: found.is_whole }
+        Self { covers, warnings, is_whole: found.is_whole, is_ignored_whole: found.is_ignored_whole }
     }
 }
 
@@ -252,7 +255,8 @@ impl Covering {
 
     /// Whether a session is to look through what there was no time for before its first command.
     pub(super) async fn is_to_be_searched(&self) -> bool {
-        self.purpose == Purpose::Keep && !self.state.lock().await.is_whole
+        let state = self.state.lock().await;
+        self.purpose == Purpose::Keep && !(state.is_whole && state.is_ignored_whole)
     }
 
     /// Looks through all of the project, once, by a keeper of its own. The next box covers what it finds; returns what is to be said of that, if
@@ -263,7 +267,8 @@ impl Covering {
         let spec = &spec.in_place();
         let known = self.state.lock().await.covers.clone().unwrap_or_default();
         let mut keeper = Keeper::start(engine, spec, labels, Purpose::Look, within, cancel).await?;
-        let find = Find { budget_ms: SEARCH.as_millis() as u64, ..self.knowing(&known) };
+        let budget_ms = SEARCH.as_millis() as u64;
+        let find = Find { budget_ms, ignored_ms: budget_ms, ..self.knowing(&known) };
         let found = match keeper.find(find, cancel).await {
             Ok(found) => found,
             Err(error) => {
@@ -272,13 +277,14 @@ impl Covering {
             }
         };
         keeper.close();
-        let Looked { covers: seen, warnings, is_whole } = Looked::of(&spec.project, found);
+        let Looked { covers: seen, warnings, is_whole, is_ignored_whole } = Looked::of(&spec.project, found);
         let mut state = self.state.lock().await;
         let is_new = |warning: &String| !state.warnings.contains(warning);
         let warnings = warnings.into_iter().filter(is_new).collect();
         let (hidden, read_only) = (seen.newly_hidden(&known), seen.newly_read_only(&known));
         self.remember(&seen, is_whole);
         state.is_whole |= is_whole;
+        state.is_ignored_whole |= is_ignored_whole;
         // It may have been made anew meanwhile, and have found more.
         let covers =
             state.covers.as_ref().map_or_else(|| seen.clone(), |covers| if *covers == known { seen.clone() } else { covers.and(&seen) });
@@ -354,7 +360,7 @@ impl Covering {
                         None => None,
                     };
                     let uncovered = is_covered(&covering.lending(lent), &attempt.running.facts);
-                    let Looked { covers: seen, warnings, is_whole } = attempt.looked;
+                    let Looked { covers: seen, warnings, is_whole, is_ignored_whole } = attempt.looked;
                     if seen == covers && uncovered.is_ok() {
                         // What lies in a copy tells nothing of the project.
                         if spec.review.is_none() {
@@ -366,6 +372,7 @@ impl Covering {
                         }
                         state.warnings = warnings;
                         state.is_whole |= is_whole;
+                        state.is_ignored_whole |= is_ignored_whole;
                         state.covers = Some(covers);
                         return Ok(attempt.running);
                     }
@@ -511,7 +518,7 @@ pub async fn look_through(
         .await;
     drop(state);
     covering.close().await;
-    let Looked { covers, warnings, is_whole } = found?;
+    let Looked { covers, warnings, is_whole, .. } = found?;
     covering.remember(&covers, is_whole);
     let is_known = is_whole || covering.record.is_whole(&covering.find);
     let mut spec = spec.covering(&covers);

@@ -49,6 +49,7 @@ use crate::wire::keep::MOST_HIDDEN;
 use crate::wire::keep::Secret;
 use crate::wire::secret_path;
 
+mod ignored;
 mod moved;
 
 pub(super) use moved::find_in_copy;
@@ -69,9 +70,14 @@ pub(in crate::guest) fn find(workspace: &Path, find: &Find, covered: &BTreeSet<B
     let rules = Some(Arc::new(Rules::default()));
     let walk = Walk { base: &base, prefix: b"", rules, hidden: true, max_depth: usize::MAX, in_breadth: true, stop: &stop };
     let walked = walk.run(&finder);
-    let mut found = Found { is_whole: !stop.is_late(), n_unreadable: walked.n_unreadable, ..Found::default() };
+    let is_whole = !stop.is_late();
+    let mut parts = walked.states;
+    let folders = parts.iter_mut().flat_map(|part| std::mem::take(&mut part.ignored)).collect();
+    let deep = ignored::repositories(&finder, &base, folders, Duration::from_millis(find.ignored_ms));
+    parts.extend(deep.parts);
+    let mut found = Found { is_whole, is_ignored_whole: deep.is_whole, n_unreadable: walked.n_unreadable, ..Found::default() };
     let mut revealed = BTreeSet::new();
-    for part in walked.states {
+    for part in parts {
         found.secrets.extend(part.secrets);
         found.auto_run.extend(part.auto_run);
         found.repositories.extend(part.repositories);
@@ -157,6 +163,8 @@ struct Part {
     repositories: Vec<BytesPath>,
     /// What links lead to that the person reveals.
     revealed: Vec<BytesPath>,
+    /// Folders within those that are ignored.
+    ignored: Vec<Vec<u8>>,
 }
 
 impl Visitor for Finder<'_> {
@@ -183,7 +191,7 @@ impl Visitor for Finder<'_> {
         !self.is_secret(folder)
     }
 
-    /// Looks at the names in a folder that is ignored, and no deeper: what builds and package managers leave there is much.
+    /// Looks at the names in a folder that is ignored, and for more than repositories no deeper: what builds and package managers leave there is much.
     fn pass_over(&self, part: &mut Part, entry: &Entry<'_>) {
         if entry.kind != Kind::Folder || self.stop.is_set() {
             return;
@@ -198,6 +206,9 @@ impl Visitor for Finder<'_> {
                 self.repository(part, &inner);
             } else if self.select(&inner) == Some(true) {
                 self.visit(part, &inner);
+            }
+            if name.kind == Kind::Folder && &*name.name != b".git" {
+                part.ignored.push(full.clone());
             }
         }
     }

@@ -17,6 +17,11 @@ impl<'a> Stop<'a> {
         Self { cancelled, deadline, late: AtomicBool::new(false) }
     }
 
+    /// Returns one that also ends at this time, if the first would not have earlier.
+    pub(in crate::guest) fn until(&self, time: Instant) -> Self {
+        Self::new(self.cancelled, Some(self.deadline.map_or(time, |deadline| deadline.min(time))))
+    }
+
     pub(in crate::guest) fn is_set(&self) -> bool {
         if self.cancelled.load(Ordering::Relaxed) || self.late.load(Ordering::Relaxed) {
             return true;

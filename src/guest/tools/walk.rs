@@ -107,8 +107,14 @@ impl Walk<'_> {
             full.push(b'/');
             full.extend_from_slice(self.prefix);
         }
-        let run = Run { walk: self, visitor, queue: Queue::default(), n_unreadable: AtomicU32::new(0), n_base: full.len() };
-        run.queue.push(vec![Work::Folder { full, rules: self.rules.clone(), depth: 0 }]);
+        self.run_in(vec![full], visitor)
+    }
+
+    /// Walks several folders in the base instead, by their full paths, which begin with the prefix.
+    pub(in crate::guest) fn run_in<V: Visitor>(&self, folders: Vec<Vec<u8>>, visitor: &V) -> Walked<V::State> {
+        let n_base = if self.prefix.is_empty() { 0 } else { self.prefix.len() + 1 };
+        let run = Run { walk: self, visitor, queue: Queue::default(), n_unreadable: AtomicU32::new(0), n_base };
+        run.queue.push(folders.into_iter().map(|full| Work::Folder { full, rules: self.rules.clone(), depth: 0 }).collect());
         let states = run.queue.work(|state, work| run.step(state, work));
         Walked { states, n_unreadable: run.n_unreadable.into_inner() }
     }

@@ -21,6 +21,9 @@ pub struct Find {
     pub auto_run: Vec<String>,
     /// How long it may look.
     pub budget_ms: u64,
+    /// How long of that it may look for repositories below the top of folders that are ignored.
+    #[serde(default)]
+    pub ignored_ms: u64,
     /// What was covered before and stays so for as long as it is there: what commands did meanwhile must not uncover it.
     #[serde(default)]
     pub known: Known,
@@ -51,6 +54,9 @@ pub struct Found {
     pub unread: Vec<BytesPath>,
     /// Whether there was time to look everywhere.
     pub is_whole: bool,
+    /// Whether there was time for the folders that are ignored, too.
+    #[serde(default)]
+    pub is_ignored_whole: bool,
     /// Folders that could not be read.
     pub n_unreadable: u32,
     /// What was found and is in none of the lists, because they are full.

@@ -234,16 +234,28 @@ fn g_05_a_repository_below_keeps_its_hooks_and_settings_and_one_that_is_made_is_
     let lures = [lure("fsmonitor", "core.fsmonitor", &["status"])];
     let Some(env) = armed(&lures) else { return };
     let control = armed(&lures).expect("the first one was made");
-    let arm = "for git in nested deep/made; do mkdir -p $git; git init -q $git; git -C $git config core.fsmonitor \"$1/evil/fsmonitor\"; \
+    // Deep in what is left out there are some, too.
+    for project in [&env, &control] {
+        project.write(".gitignore", "/vendor\n");
+        project.write("vendor/a/b/a.txt", "below\n");
+        for words in [&["init", "-q", "-b", "main"][..], &["add", "."], &["commit", "-q", "-m", "below"]] {
+            let (text, is_good) = try_git(project, "vendor/a/b", words);
+            assert!(is_good, "{text}");
+        }
+        give_all(&project.project());
+    }
+    let arm = "for git in nested vendor/a/b deep/made vendor/c/made; do mkdir -p $git; git init -q $git; git -C $git config core.fsmonitor \"$1/evil/fsmonitor\"; \
                mkdir -p $git/.git/hooks; cp evil/fsmonitor $git/.git/hooks/post-index-change; done; true\n";
     for project in [&env, &control] {
         project.write("arm.sh", arm);
     }
-    let before = fingerprint(&env.path("nested/.git"));
+    let there = ["nested/.git", "vendor/a/b/.git"];
+    let before = there.map(|path| fingerprint(&env.path(path)));
     let (result, told) = session(&env, &[&format!("sh arm.sh {}", env.project().display())]);
-    assert!(moved_aside(&result).contains("deep/made/.git is now "), "{told}\n{result:#}");
-    assert_eq!(fingerprint(&env.path("nested/.git")), before);
-    for folder in ["nested", "deep/made"] {
+    let moved = moved_aside(&result);
+    assert!(moved.contains("deep/made/.git is now ") && moved.contains("vendor/c/made/.git is now "), "{told}\n{result:#}");
+    assert_eq!(there.map(|path| fingerprint(&env.path(path))), before);
+    for folder in ["nested", "vendor/a/b", "deep/made", "vendor/c/made"] {
         assert_eq!(day(&env, folder, &lures), Vec::<String>::new(), "in {folder}");
     }
     let (text, is_good) = try_git(&env, "nested", &["log", "--format=%s"]);
@@ -254,7 +266,8 @@ fn g_05_a_repository_below_keeps_its_hooks_and_settings_and_one_that_is_made_is_
     shell.args(["arm.sh", &control.project().display().to_string()]).current_dir(control.project()).env("HOME", "/nonexistent");
     shell.env("GIT_CONFIG_COUNT", "1").env("GIT_CONFIG_KEY_0", "safe.directory").env("GIT_CONFIG_VALUE_0", "*").output().expect("sh");
     // The hook bears the name that it is called by; one that was just made has no index that could change.
-    for (folder, works) in [("nested", &["fsmonitor", "post-index-change"][..]), ("deep/made", &["fsmonitor"])] {
+    let both = &["fsmonitor", "post-index-change"][..];
+    for (folder, works) in [("nested", both), ("vendor/a/b", both), ("deep/made", &both[..1]), ("vendor/c/made", &both[..1])] {
         assert_eq!(day(&control, folder, &lures), works, "outside of a sandbox it works in {folder}");
     }
 }

@@ -114,6 +114,29 @@ fn repositories_below_the_top_are_named_whether_folder_or_file() {
 }
 
 #[test]
+fn repositories_deep_in_what_is_ignored_are_found_where_there_is_time() {
+    let folder = project(&[
+        (".gitignore", "vendor/\n__pycache__\n"),
+        ("vendor/a/b/.git/config", ""),
+        ("vendor/c/d/e/.git", "gitdir: ../x"),
+        ("vendor/c/d/.env", "A=1"),
+        ("__pycache__/x.pyc", ""),
+    ]);
+    let looked = |ignored_ms: u64| {
+        find(folder.path(), &Find { budget_ms: 10_000, ignored_ms, ..Find::default() }, &BTreeSet::new()).expect("looked through")
+    };
+    let found = looked(10_000);
+    let paths: Vec<String> = found.repositories.iter().map(BytesPath::to_text).collect();
+    assert_eq!(paths, ["vendor/a/b/.git", "vendor/c/d/e/.git"]);
+    assert_eq!(secrets(&found), ["vendor/a/b/.git/config"]);
+    assert!(found.is_whole && found.is_ignored_whole);
+    let found = looked(0);
+    assert!(found.repositories.is_empty() && found.is_whole && !found.is_ignored_whole);
+    fs::remove_dir_all(folder.path().join("vendor")).expect("removed");
+    assert!(looked(0).is_ignored_whole, "there is nothing in it that could be looked through");
+}
+
+#[test]
 fn of_a_link_it_is_the_target_that_is_hidden_where_that_lies_in_the_project() {
     let folder = project(&[("shared/settings", "A=1")]);
     symlink("shared/settings", folder.path().join(".env")).expect("linked");
