@@ -1,3 +1,5 @@
+use std::sync::atomic::AtomicBool;
+
 use nix::errno::Errno;
 
 use super::Workspace;
@@ -12,6 +14,7 @@ use super::read_file::binary_kind;
 use super::save::Parents;
 use super::save::Place;
 use super::seen::Seen;
+use super::stop::Stop;
 use super::transaction::read;
 use crate::wire::BytesPath;
 use crate::wire::EditFile;
@@ -22,7 +25,8 @@ use crate::wire::Replacement;
 /// Largest file edited, before and after.
 pub(super) const MAX_BYTES: u64 = 16 * 1024 * 1024;
 
-pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &EditFile) -> Result<Edited, Fault> {
+pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &EditFile, stop: &AtomicBool) -> Result<Edited, Fault> {
+    let stop = &Stop::new(stop, None);
     let path = &call.path;
     let Some(first) = call.edits.first() else { return Err(invalid("edits", "is empty; give at least one edit")) };
     if let Some(same) = call.edits.iter().find(|edit| edit.old_string == edit.new_string) {
@@ -38,7 +42,7 @@ pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &EditFile) -> Result
             return Err(workspace.root.fault(path, Errno::ENOENT));
         }
         let mut text = Vec::new();
-        let edited = edit(path, &mut text, &call.edits, 1)?;
+        let edited = edit(path, &mut text, &call.edits, 1, stop)?;
         let real = seen.real(&workspace.root, &place)?;
         place.save(&text, None)?;
         seen.wrote(&real, &text);
@@ -47,7 +51,7 @@ pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &EditFile) -> Result
     let (before, stat) = read(&place, path, true)?;
     let real = seen.real(&workspace.root, &place)?;
     let mut after = before.clone();
-    let edited = edit(path, &mut after, &call.edits, 1).map_err(|fault| seen.outdated(&real, &before, fault))?;
+    let edited = edit(path, &mut after, &call.edits, 1, stop).map_err(|fault| seen.outdated(&real, &before, fault))?;
     if after == before {
         return Err(invalid("edits", "together leave the file as it is"));
     }
@@ -59,7 +63,7 @@ pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &EditFile) -> Result
 }
 
 /// Makes all edits in memory; nothing is written unless all of them fit. They are counted from `first`.
-pub(super) fn edit(path: &BytesPath, text: &mut Vec<u8>, edits: &[Replacement], first: u32) -> Result<Edited, Fault> {
+pub(super) fn edit(path: &BytesPath, text: &mut Vec<u8>, edits: &[Replacement], first: u32, stop: &Stop<'_>) -> Result<Edited, Fault> {
     let mut edited = Edited {
         path: BytesPath::default(),
         replaced: 0,
@@ -70,6 +74,9 @@ pub(super) fn edit(path: &BytesPath, text: &mut Vec<u8>, edits: &[Replacement], 
         memos: vec![],
     };
     for (number, edit) in (first..).zip(edits) {
+        if stop.is_cancelled() {
+            return Err(Fault::Cancelled);
+        }
         if edit.old_string.is_empty() {
             if !text.is_empty() {
                 return Err(invalid("old_string", "is empty, which is only for a file that does not exist or holds nothing"));
@@ -104,11 +111,15 @@ pub(super) fn too_large(path: &BytesPath, bytes: u64) -> Fault {
     Fault::TooLarge { path: path.clone(), bytes, limit: MAX_BYTES }
 }
 
+/// Refuses what a text written in UTF-8 would spoil, by the mark in front of what stands there.
+pub(super) fn check_encoding(path: &BytesPath, text: &[u8]) -> Result<(), Fault> {
+    let is_wide = text.starts_with(b"\xff\xfe") || text.starts_with(b"\xfe\xff");
+    if is_wide { Err(Fault::NotUtf8 { path: path.clone() }) } else { Ok(()) }
+}
+
 /// Refuses what a replacement written in UTF-8 would spoil.
 pub(super) fn check_text(path: &BytesPath, text: &[u8]) -> Result<(), Fault> {
-    if text.starts_with(b"\xff\xfe") || text.starts_with(b"\xfe\xff") {
-        return Err(Fault::NotUtf8 { path: path.clone() });
-    }
+    check_encoding(path, text)?;
     match binary_kind(&text[..text.len().min(8 * 1024)]) {
         Some(kind) => Err(Fault::Binary { path: path.clone(), bytes: text.len() as u64, kind: kind.into() }),
         None => Ok(()),

@@ -12,6 +12,9 @@ use std::ops::Range;
 use memchr::memmem;
 
 use super::edit_indent::Indents;
+use super::edit_line_ends::LineEnds;
+use super::edit_line_ends::without_returns;
+use super::line_run::runs;
 use crate::wire::Replacement;
 
 /// Line numbers given for an ambiguous text.
@@ -61,7 +64,7 @@ pub(super) fn apply(text: &mut Vec<u8>, edit: &Replacement, limit: u64) -> Resul
         if bytes > limit {
             return Err(Miss::TooLarge { bytes });
         }
-        replace(text, &places, |text, place| fit_line_ends(new, old, text, place));
+        replace(text, &places, |ends, place| ends.fit(new, old, place));
         return Ok(Applied { replaced, how: How::Exact });
     }
     if let Some((place, new)) = find_lines(text, old, new) {
@@ -73,7 +76,7 @@ pub(super) fn apply(text: &mut Vec<u8>, edit: &Replacement, limit: u64) -> Resul
         if let [_] = places.as_slice() {
             let new = if is_escaped_like(new, old) { unescape(new) } else { None }.unwrap_or_else(|| new.to_vec());
             let old = plain;
-            replace(text, &places, |text, place| fit_line_ends(&new, &old, text, place));
+            replace(text, &places, |ends, place| ends.fit(&new, &old, place));
             return Ok(Applied { replaced: 1, how: How::Unescaped });
         }
     }
@@ -106,22 +109,8 @@ fn occurrences(text: &[u8], old: &[u8]) -> Vec<Range<usize>> {
     places
 }
 
-/// Takes the `\r` out of every `\r\n`; also returns where, as positions of the `\n` in the result.
-fn without_returns(text: &[u8]) -> (Vec<u8>, Vec<usize>) {
-    let mut plain = Vec::with_capacity(text.len());
-    let mut returns = Vec::new();
-    let mut rest = text;
-    while let Some(at) = memmem::find(rest, b"\r\n") {
-        plain.extend_from_slice(&rest[..at]);
-        returns.push(plain.len());
-        plain.push(b'\n');
-        rest = &rest[at + 2..];
-    }
-    plain.extend_from_slice(rest);
-    (plain, returns)
-}
-
-fn replace(text: &mut Vec<u8>, places: &[Range<usize>], new: impl Fn(&[u8], &Range<usize>) -> Vec<u8>) {
+fn replace(text: &mut Vec<u8>, places: &[Range<usize>], new: impl Fn(&mut LineEnds<'_>, &Range<usize>) -> Vec<u8>) {
+    let mut ends = LineEnds::new(text);
     let mut out = Vec::with_capacity(text.len());
     let mut done = 0;
     for place in places {
@@ -130,66 +119,11 @@ fn replace(text: &mut Vec<u8>, places: &[Range<usize>], new: impl Fn(&[u8], &Ran
             continue;
         }
         out.extend_from_slice(&text[done..place.start]);
-        out.extend(new(text, place));
+        out.extend(new(&mut ends, place));
         done = place.end;
     }
     out.extend_from_slice(&text[done..]);
     *text = out;
-}
-
-/// Gives the new text the line ends of the place it goes to, unless the model wrote `\r` itself and so means what it says.
-fn fit_line_ends(new: &[u8], old: &[u8], text: &[u8], place: &Range<usize>) -> Vec<u8> {
-    let there = &text[place.clone()];
-    if there != old && is_mixed(there) {
-        return with_own_line_ends(&without_returns(new).0, there);
-    }
-    let newline = memchr::memchr(b'\n', &text[place.start..]).map(|at| place.start + at);
-    let newline = newline.or_else(|| memchr::memrchr(b'\n', &text[..place.start]));
-    let has_returns = newline.is_some_and(|at| at > 0 && text[at - 1] == b'\r');
-    let (plain, returns) = without_returns(new);
-    if has_returns && !(old.contains(&b'\r') && text[place.clone()] == *old) {
-        return with_returns(&plain);
-    }
-    // The model's `\r\n` in a file that has none came from its own habit, if its old text had to be freed of them as well.
-    if !has_returns && !returns.is_empty() && old.contains(&b'\r') && text[place.clone()] != *old {
-        return plain;
-    }
-    new.to_vec()
-}
-
-fn is_mixed(text: &[u8]) -> bool {
-    let n_returns = memmem::find_iter(text, b"\r\n").count();
-    n_returns > 0 && n_returns < memchr::memchr_iter(b'\n', text).count()
-}
-
-/// Gives a text the line ends of the one whose place it takes: lines at its beginning and its end that stay what they were keep their own, and
-/// those between have that of the first one that goes.
-fn with_own_line_ends(plain: &[u8], there: &[u8]) -> Vec<u8> {
-    let bare = |line: &&[u8]| line.strip_suffix(b"\r\n").map(|line| [line, b"\n"].concat()).unwrap_or(line.to_vec());
-    let new: Vec<&[u8]> = plain.split_inclusive(|byte| *byte == b'\n').collect();
-    let old: Vec<&[u8]> = there.split_inclusive(|byte| *byte == b'\n').collect();
-    let stays = |(new, old): &(&&[u8], &&[u8])| **new == bare(old);
-    let n_head = new.iter().zip(&old).take_while(stays).count();
-    let n_tail = new[n_head..].iter().rev().zip(old[n_head..].iter().rev()).take_while(stays).count();
-    let (gone, tail) = old[n_head..].split_at(old.len() - n_head - n_tail);
-    let ended = gone.iter().chain(old[..n_head].iter().rev()).find(|line| line.ends_with(b"\n"));
-    let between = new[n_head..new.len() - n_tail].concat();
-    let between = if ended.is_some_and(|line| line.ends_with(b"\r\n")) { with_returns(&between) } else { between };
-    [old[..n_head].concat(), between, tail.concat()].concat()
-}
-
-fn with_returns(plain: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(plain.len() + plain.len() / 16);
-    for line in plain.split_inclusive(|byte| *byte == b'\n') {
-        match line.strip_suffix(b"\n") {
-            Some(line) => {
-                out.extend_from_slice(line);
-                out.extend_from_slice(b"\r\n");
-            }
-            None => out.extend_from_slice(line),
-        }
-    }
-    out
 }
 
 /// Finds the only run of whole lines that equals `old` when white space at the ends of lines is ignored, else when a blank is as good as
@@ -218,7 +152,7 @@ fn find_lines_as<'t>(
     starts.extend(memchr::memchr_iter(b'\n', text).map(|at| at + 1));
     let here: Vec<Cow<'_, [u8]>> = lines(text).map(&form).collect();
     let wanted_trimmed: Vec<Cow<'_, [u8]>> = wanted.iter().map(|line| form(line)).collect();
-    let mut fits = here.windows(wanted.len()).enumerate().filter(|(_, window)| *window == wanted_trimmed).map(|(at, _)| at);
+    let mut fits = runs(&here, &wanted_trimmed);
     let at = fits.next()?;
     if fits.next().is_some() {
         return None;
@@ -241,7 +175,7 @@ fn find_lines_as<'t>(
     let plain = without_returns(new).0;
     let new = indents.apply(&plain);
     let place = start..end;
-    let new = fit_line_ends(&new, b"", text, &place);
+    let new = LineEnds::new(text).fit(&new, b"", &place);
     Some((place, new))
 }
 
@@ -351,6 +285,15 @@ mod tests {
         let all = Replacement { replace_all: true, ..edit("aa", "b") };
         apply(&mut text, &all, LIMIT).expect("found");
         assert_eq!(text, b"ba a");
+    }
+
+    /// Read anew for each of its places, as it once was, this line alone would take minutes.
+    #[test]
+    fn a_long_line_in_which_a_text_stands_very_often_is_read_once() {
+        let mut text = b"{\"a\":1,".repeat(300_000);
+        let all = Replacement { replace_all: true, ..edit("\"a\"", "\"b\"") };
+        let applied = apply(&mut text, &all, u64::MAX).expect("found");
+        assert_eq!((applied.replaced, text), (300_000, b"{\"b\":1,".repeat(300_000)));
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod cursor;
 mod delete_file;
 mod edit_file;
 mod edit_indent;
+mod edit_line_ends;
 mod edit_lines;
 mod edit_match;
 mod edit_report;
@@ -29,6 +30,7 @@ mod grep_sink;
 mod headings;
 pub(super) mod hook;
 pub(super) mod ignore_rules;
+mod line_run;
 mod list_directory;
 mod mark;
 mod mkdir;
@@ -114,7 +116,7 @@ pub fn run(workspace: &Workspace, call: &Call, stop: &AtomicBool) -> Output {
             Err(fault) => Err(fault),
         },
         Call::WriteFile(call) => write_file::run(workspace, &seen, call).map(Output::Written),
-        Call::EditFile(call) => edit_file::run(workspace, &seen, call).map(Output::Edited),
+        Call::EditFile(call) => edit_file::run(workspace, &seen, call, stop).map(Output::Edited),
         Call::MultiEdit(call) => multi_edit::run(workspace, &seen, call, stop).map(Output::Changed),
         Call::ApplyPatch(call) => apply_patch::run(workspace, &seen, call, stop).map(Output::Changed),
         Call::EditLines(call) => edit_lines::run(workspace, &seen, call).map(Output::Edited),

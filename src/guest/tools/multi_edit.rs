@@ -39,7 +39,7 @@ pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &MultiEdit, stop: &A
         }
         let at = all.open(workspace, seen, path, call.protected, Parents::MustExist, true)?.at;
         let Some(mut text) = all.text(at).cloned() else { return Err(workspace.root.fault(path, Errno::ENOENT)) };
-        let edited = edit(path, &mut text, std::slice::from_ref(wanted), number).map_err(|fault| all.outdated(at, seen, fault))?;
+        let edited = edit(path, &mut text, std::slice::from_ref(wanted), number, stop).map_err(|fault| all.outdated(at, seen, fault))?;
         all.set(at, Some(text));
         let known = files.iter().position(|(known, _)| *known == at).unwrap_or_else(|| {
             files.push((at, FileChange { path: all.shown(at).clone(), change: Change::Modified, ..FileChange::default() }));

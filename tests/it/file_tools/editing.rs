@@ -13,6 +13,16 @@ fn edits_of_one_call_are_made_together_or_not_at_all() {
 }
 
 #[test]
+fn edits_that_nobody_waits_for_are_not_made() {
+    let project = Project::new(&[("f", "one\n")]);
+    let edit = Replacement { old_string: "one".into(), new_string: "two".into(), replace_all: false };
+    let call = EditFile { path: "f".into(), edits: vec![edit], create_if_missing: false, protected: false, known: None };
+    let output = run(&project.workspace, &Call::EditFile(call), &AtomicBool::new(true));
+    assert!(matches!(output, Output::Fault(Fault::Cancelled)), "{output:?}");
+    assert_eq!(project.text("f"), "one\n");
+}
+
+#[test]
 fn faults_help_to_do_it_right() {
     let project = Project::new(&[("f", "let a = 1;\nlet b = 1;\n")]);
     let fault = |old: &str, new: &str| project.edit("f", old, new).expect_err("not so").to_string();

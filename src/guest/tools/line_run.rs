@@ -1,0 +1,64 @@
+//! Where some lines stand among others, one after the other.
+
+/// Returns where `wanted` begins in `here`, as often as it stands there, also where these places overlap.
+///
+/// Each line is compared about twice, whatever the lines are (Knuth, Morris and Pratt): of a file whose lines are all the same, comparing
+/// anew from each of them would take minutes.
+pub(super) fn runs<'a, L: PartialEq>(here: &'a [L], wanted: &'a [L]) -> impl Iterator<Item = usize> + 'a {
+    let borders = borders(wanted);
+    let mut n_fit = 0;
+    let ends = here.iter().enumerate().filter(move |(_, line)| {
+        if n_fit == wanted.len() {
+            n_fit = n_fit.checked_sub(1).map_or(0, |last| borders[last]);
+        }
+        while n_fit > 0 && wanted[n_fit] != **line {
+            n_fit = borders[n_fit - 1];
+        }
+        n_fit += usize::from(wanted.get(n_fit) == Some(*line));
+        n_fit > 0 && n_fit == wanted.len()
+    });
+    ends.map(|(at, _)| at + 1 - wanted.len())
+}
+
+/// Returns for each line of how many lines the longest run is that ends there and also begins at the first one, apart from all up to there.
+fn borders<L: PartialEq>(wanted: &[L]) -> Vec<usize> {
+    let mut borders = vec![0; wanted.len()];
+    let mut n_fit = 0;
+    for at in 1..wanted.len() {
+        while n_fit > 0 && wanted[n_fit] != wanted[at] {
+            n_fit = borders[n_fit - 1];
+        }
+        n_fit += usize::from(wanted[n_fit] == wanted[at]);
+        borders[at] = n_fit;
+    }
+    borders
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_run_of_nothing_stands_nowhere() {
+        assert_eq!(runs(&[1, 2], &[]).next(), None);
+        assert_eq!(runs(&[], &[1]).next(), None);
+    }
+
+    /// Compared anew from each line, these would take hours.
+    #[test]
+    fn lines_that_are_all_the_same_are_compared_about_twice() {
+        let here = vec![1; 1_000_000];
+        let wanted = [vec![1; 500_000], vec![2]].concat();
+        assert_eq!(runs(&here, &wanted).next(), None);
+    }
+
+    proptest! {
+        #[test]
+        fn a_run_is_found_wherever_it_stands(here in proptest::collection::vec(0..2, 0..40), wanted in proptest::collection::vec(0..2, 1..5)) {
+            let expected: Vec<usize> = here.windows(wanted.len()).enumerate().filter(|(_, window)| *window == wanted).map(|(at, _)| at).collect();
+            prop_assert_eq!(runs(&here, &wanted).collect::<Vec<_>>(), expected);
+        }
+    }
+}
