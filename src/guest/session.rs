@@ -39,6 +39,7 @@ use super::jobs::drop_oldest;
 use super::order::Report;
 use super::order::Stop;
 use super::own_folder::OwnFolder;
+use super::pool;
 use super::pool::Pool;
 use super::process::Control;
 use super::process::Spawner;
@@ -189,22 +190,25 @@ impl Session {
 
     async fn run_file_tool(&self, call: Call, mut line: Line) -> Output {
         let stop = Arc::new(AtomicBool::new(false));
-        let job = {
+        let mut job = {
             let workspace = Arc::clone(&self.workspace);
             let stop = Arc::clone(&stop);
-            self.pool.run(move || tools::run(&workspace, &call, &stop))
+            self.pool.begin(kind(&call), move || tools::run(&workspace, &call, &stop))
         };
-        tokio::pin!(job);
         loop {
             let word = tokio::select! {
-                output = &mut job => return output.unwrap_or_else(|| Output::Fault(bug())),
+                output = job.end() => return output.unwrap_or_else(|| Output::Fault(bug())),
                 word = line.next() => word,
             };
             match word {
                 Word::Cancel => {
                     stop.store(true, Ordering::Relaxed);
+                    // While it waits for a thread it does not see that, and the host waits for a short time only.
+                    if job.take_back() {
+                        return Output::Fault(Fault::Cancelled);
+                    }
                     // A cancelled call hears nothing more; only its own end is waited for.
-                    return job.await.unwrap_or_else(|| Output::Fault(bug()));
+                    return job.end().await.unwrap_or_else(|| Output::Fault(bug()));
                 }
                 Word::Input(data) => line.consumed(data.len()),
                 Word::Credit(_) | Word::Resize { .. } => {}
@@ -306,7 +310,7 @@ impl Session {
     async fn grown(&self, limit: Limit) -> Option<Grown> {
         let (folder, since) = self.disk.place();
         let by_files = matches!(limit, Limit::Files { .. } | Limit::FreeFiles { .. });
-        self.pool.run(move || grown(&folder, since, by_files)).await
+        self.pool.run(pool::Kind::Short, move || grown(&folder, since, by_files)).await
     }
 
     /// Returns why nothing more may be written, whoever took it; `None`: there is room.
@@ -411,6 +415,14 @@ fn adds(call: &Call) -> bool {
     let is_edit = matches!(call, Call::WriteFile(_) | Call::EditFile(_) | Call::MultiEdit(_) | Call::ApplyPatch(_) | Call::EditLines(_));
     let is_new = matches!(call, Call::CopyFile(_) | Call::Mkdir(_) | Call::UpdateConfig(_));
     is_edit || is_new || matches!(call, Call::Archive(archive) if makes(archive))
+}
+
+/// Returns whether a call goes through whole trees or archives; a file that it is to find there may be without end.
+fn kind(call: &Call) -> pool::Kind {
+    match call.plain() {
+        Call::Grep(_) | Call::Glob(_) | Call::Tree(_) | Call::Archive(_) | Call::CopyFile(_) | Call::DeleteFile(_) => pool::Kind::Long,
+        _ => pool::Kind::Short,
+    }
 }
 
 /// Returns how a command ended, from the status that the kernel gives.
