@@ -42,7 +42,7 @@ pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &ApplyPatch, stop: &
     }
     refuse_below_a_file(workspace, &call.files)?;
     let _changing = workspace.changing();
-    let mut patching = Patching { workspace, seen, protected: call.protected, all: Transaction::default() };
+    let mut patching = Patching { workspace, seen, protected: call.protected, stop, all: Transaction::default() };
     let mut files = Vec::with_capacity(call.files.len());
     for file in &call.files {
         if stop.is_cancelled() {
@@ -63,6 +63,7 @@ struct Patching<'a> {
     workspace: &'a Workspace,
     seen: &'a Seen,
     protected: bool,
+    stop: &'a Stop<'a>,
     all: Transaction,
 }
 
@@ -137,7 +138,7 @@ impl Patching<'_> {
     }
 
     fn patched(&self, at: usize, path: &BytesPath, text: &[u8], hunks: &[Hunk]) -> Result<Patched, Fault> {
-        patched(path, text, hunks).map_err(|fault| self.all.outdated(at, self.seen, fault))
+        patched(path, text, hunks, self.stop).map_err(|fault| self.all.outdated(at, self.seen, fault))
     }
 
     fn old_file(&mut self, path: &BytesPath, must_be_text: bool) -> Result<(Taken, Vec<u8>), Fault> {
@@ -187,10 +188,11 @@ fn refuse_link(by_link: bool, path: &BytesPath) -> Result<(), Fault> {
     if by_link { Err(refused(path, "is a symbolic link; use delete_file or move_file for it")) } else { Ok(()) }
 }
 
-fn patched(path: &BytesPath, text: &[u8], hunks: &[Hunk]) -> Result<Patched, Fault> {
-    apply(text, hunks).map_err(|Miss { hunk, why }| match why {
+fn patched(path: &BytesPath, text: &[u8], hunks: &[Hunk], stop: &Stop<'_>) -> Result<Patched, Fault> {
+    apply(text, hunks, stop).map_err(|Miss { hunk, why }| match why {
         Why::Ambiguous(lines) => Fault::HunkAmbiguous { path: path.clone(), hunk, lines },
         Why::NoAnchor(anchor) => Fault::HunkUnanchored { path: path.clone(), hunk, anchor: anchor.chars().take(SHOWN_ANCHOR).collect() },
+        Why::Cancelled => Fault::Cancelled,
         Why::Nowhere { applied } => {
             Fault::HunkMissed { path: path.clone(), hunk, applied, closest: instead(text, &hunks[hunk as usize - 1]) }
         }

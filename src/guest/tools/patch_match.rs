@@ -7,7 +7,11 @@
 use std::ops::Range;
 
 use super::edit_indent::Indents;
+use super::patch_lines::Index;
+use super::patch_lines::Level;
+use super::patch_lines::Taken;
 use super::signs;
+use super::stop::Stop;
 use crate::wire::Hunk;
 use crate::wire::PatchLine;
 
@@ -19,7 +23,7 @@ const MARK: &[u8] = b"\xef\xbb\xbf";
 /// A file's lines with their ends apart.
 struct Text<'a> {
     mark: &'a [u8],
-    lines: Vec<&'a [u8]>,
+    index: Index<'a>,
     ends: Vec<&'a [u8]>,
 }
 
@@ -52,29 +56,8 @@ pub(super) enum Why {
     Ambiguous(Vec<u64>),
     /// The line that it is to stand behind is not there.
     NoAnchor(String),
-}
-
-/// How closely lines are compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Level {
-    Exact,
-    /// But for white space at their ends.
-    End,
-    /// But for white space at both sides.
-    Around,
-    /// But for that, and for the kind of quotes, dashes and blanks.
-    Signs,
-}
-
-impl Level {
-    /// Returns what is passed over.
-    fn ignoring(self) -> Option<&'static str> {
-        match self {
-            Self::Exact => None,
-            Self::End | Self::Around => Some("white space"),
-            Self::Signs => Some("white space and the kind of quotes, dashes and blanks"),
-        }
-    }
+    /// Nobody wants to know any more.
+    Cancelled,
 }
 
 /// How much of a line an anchor must be.
@@ -94,16 +77,22 @@ struct Placed<'a> {
 }
 
 /// Applies the hunks of one file, all or none.
-pub(super) fn apply(text: &[u8], hunks: &[Hunk]) -> Result<Patched, Miss> {
-    let text = Text::new(text);
+pub(super) fn apply(text: &[u8], hunks: &[Hunk], stop: &Stop<'_>) -> Result<Patched, Miss> {
+    let text = Text::new(text, stop);
     let mut placed: Vec<Placed<'_>> = Vec::new();
+    let mut taken = Taken::default();
     let mut notes = Vec::new();
     let mut by_number = false;
     let mut cursor = 0;
     for (number, hunk) in (1..).zip(hunks) {
         let miss = |why| Miss { hunk: number, why };
-        let (range, level) = text.find(hunk, cursor, &placed).map_err(miss)?;
+        let found = text.find(hunk, cursor, &taken);
         by_number |= hunk.line.is_some() && text.is_anywhere(hunk);
+        // Neither has then looked through all.
+        if text.index.is_stopped() {
+            return Err(miss(Why::Cancelled));
+        }
+        let (range, level) = found.map_err(miss)?;
         if let Some(what) = level.ignoring() {
             notes.push(format!("hunk {number} was found at line {} only by ignoring {what}: check the result", range.start + 1));
         }
@@ -112,6 +101,7 @@ pub(super) fn apply(text: &[u8], hunks: &[Hunk]) -> Result<Patched, Miss> {
         }
         let new = matches!(level, Level::Around | Level::Signs).then(|| text.indented(hunk, &range));
         cursor = range.end;
+        taken.take(&range);
         placed.push(Placed { range, hunk, new });
     }
     // What only adds lines goes in front of what takes the place of the lines there.
@@ -127,7 +117,7 @@ pub(super) fn apply(text: &[u8], hunks: &[Hunk]) -> Result<Patched, Miss> {
 }
 
 impl<'a> Text<'a> {
-    fn new(text: &'a [u8]) -> Self {
+    fn new(text: &'a [u8], stop: &'a Stop<'a>) -> Self {
         let (mark, text) = text.strip_prefix(MARK).map_or((&[][..], text), |rest| (MARK, rest));
         let (mut lines, mut ends) = (Vec::new(), Vec::new());
         for line in text.split_inclusive(|byte| *byte == b'\n') {
@@ -136,33 +126,41 @@ impl<'a> Text<'a> {
             lines.push(bare);
             ends.push(&line[bare.len()..]);
         }
-        Self { mark, lines, ends }
+        Self { mark, index: Index::new(lines, stop), ends }
     }
 
-    fn find(&self, hunk: &Hunk, cursor: usize, placed: &[Placed<'_>]) -> Result<(Range<usize>, Level), Why> {
+    fn lines(&self) -> &[&'a [u8]] {
+        self.index.lines()
+    }
+
+    fn find(&self, hunk: &Hunk, cursor: usize, taken: &Taken) -> Result<(Range<usize>, Level), Why> {
         let old = self.old(hunk);
         let anchor = self.anchor(hunk, cursor);
         if old.is_empty() {
             let anchor = anchor.map_err(no_anchor)?.map(|(at, _)| at);
-            return self.find_gap(hunk, anchor, placed).map(|at| (at..at, Level::Exact));
+            return self.find_gap(hunk, anchor, taken).map(|at| (at..at, Level::Exact));
         }
         let begin = anchor.ok().flatten().filter(|(_, is_only)| *is_only).map_or(0, |(at, _)| at);
+        let is_free = |at: &usize| at + old.len() > begin && taken.leaves(&(*at..at + old.len()));
+        let at_end = |at: &usize| !hunk.at_end || at + old.len() == self.lines().len();
+        let named = hunk.line.and_then(|line| usize::try_from(line).ok()?.checked_sub(1));
+        // Where it fits as it says, it is not looked for anywhere else.
+        if let Some(at) = named.filter(|at| self.index.is_at(*at, &old, Level::Exact)).filter(is_free).filter(at_end) {
+            anchor.map_err(no_anchor)?;
+            return Ok((at..at + old.len(), Level::Exact));
+        }
         for level in [Level::Exact, Level::End, Level::Around, Level::Signs] {
-            let is_free = |at: &usize| !placed.iter().any(|placed| placed.range.start < at + old.len() && *at < placed.range.end);
-            let at_end = |at: &usize| !hunk.at_end || at + old.len() == self.lines.len();
-            let places: Vec<usize> = self.places(&old, level).filter(|at| at + old.len() > begin).filter(is_free).filter(at_end).collect();
+            let places: Vec<usize> = self.index.places(&old, level).filter(is_free).filter(at_end).collect();
             let exact = level == Level::Exact;
-            let named = hunk.line.and_then(|line| usize::try_from(line).ok()?.checked_sub(1)).filter(|at| exact && places.contains(at));
             let from = |from: usize| places.iter().copied().filter(|at| *at >= from).collect::<Vec<_>>();
             if places.is_empty() {
                 continue;
             }
             let anchor = anchor.map_err(no_anchor)?;
-            let found = match (named, anchor, places.as_slice()) {
-                (Some(at), ..) => Some(at),
-                (_, _, [only]) => Some(*only),
+            let found = match (anchor, places.as_slice()) {
+                (_, [only]) => Some(*only),
                 // The line before it says which of them is meant: the first that follows it.
-                (_, Some((at, is_only)), _) => match from(at).as_slice() {
+                (Some((at, is_only)), _) => match from(at).as_slice() {
                     [only] => Some(*only),
                     [first, ..] if is_only && exact => Some(*first),
                     _ => None,
@@ -177,7 +175,7 @@ impl<'a> Text<'a> {
             return Ok((at..at + old.len(), level));
         }
         let new: Vec<&[u8]> = hunk.wanted().map(bare).collect();
-        let applied = !new.is_empty() && self.places(&new, Level::Exact).next().is_some();
+        let applied = !new.is_empty() && self.index.places(&new, Level::Exact).next().is_some();
         Err(Why::Nowhere { applied })
     }
 
@@ -191,34 +189,20 @@ impl<'a> Text<'a> {
     }
 
     /// Finds where lines go that come with none around them.
-    fn find_gap(&self, hunk: &Hunk, anchor: Option<usize>, placed: &[Placed<'_>]) -> Result<usize, Why> {
+    fn find_gap(&self, hunk: &Hunk, anchor: Option<usize>, taken: &Taken) -> Result<usize, Why> {
         let at = match (anchor, hunk.line) {
-            _ if hunk.at_end => self.lines.len(),
+            _ if hunk.at_end => self.lines().len(),
             (Some(at), _) => at + 1,
             (None, Some(line)) => usize::try_from(line.max(1) - 1).unwrap_or(usize::MAX),
-            (None, None) => self.lines.len(),
+            (None, None) => self.lines().len(),
         };
-        let is_free = !placed.iter().any(|placed| placed.range.start < at && at < placed.range.end);
-        if at <= self.lines.len() && is_free { Ok(at) } else { Err(Why::Nowhere { applied: false }) }
-    }
-
-    fn places<'b>(&'b self, old: &'b [&'b [u8]], level: Level) -> impl Iterator<Item = usize> + 'b {
-        let same = move |(here, wanted): (&&[u8], &&[u8])| match level {
-            Level::Exact => here == wanted,
-            Level::End => here.trim_ascii_end() == wanted.trim_ascii_end(),
-            Level::Around => here.trim_ascii() == wanted.trim_ascii(),
-            Level::Signs => signs::plain(here) == signs::plain(wanted),
-        };
-        // Blank lines alone stand anywhere.
-        let says_something = level == Level::Exact || old.iter().any(|line| !line.trim_ascii().is_empty());
-        let windows = self.lines.windows(old.len().max(1)).enumerate().filter(move |_| says_something && !old.is_empty());
-        windows.filter(move |(_, window)| window.iter().zip(old).all(same)).map(|(at, _)| at)
+        if at <= self.lines().len() && taken.leaves(&(at..at)) { Ok(at) } else { Err(Why::Nowhere { applied: false }) }
     }
 
     /// Returns whether what a hunk shows stands in no place or in several, so that only a number can say where it belongs.
     fn is_anywhere(&self, hunk: &Hunk) -> bool {
         let old = self.old(hunk);
-        old.is_empty() || self.places(&old, Level::Exact).nth(1).is_some()
+        old.is_empty() || self.index.places(&old, Level::Exact).nth(1).is_some()
     }
 
     /// Returns the line that the last anchor names, after those before it, and whether each stands there once; the error is the one that
@@ -243,10 +227,16 @@ impl<'a> Text<'a> {
                 }
             };
             // What lies in the outer one comes before what only follows it.
-            let ends = [at.map_or(self.lines.len(), |at| self.end_of_block(at)), self.lines.len()];
+            let ends = [at.map_or(self.lines().len(), |at| self.end_of_block(at)), self.lines().len()];
             let looks =
                 |by_signs| ends.into_iter().flat_map(move |end| [Fits::Whole, Fits::Words, Fits::Start].map(|how| (end, how, by_signs)));
-            let all = |(end, how, by_signs)| (begin..end).filter(|at| fits(self.lines[*at], how, by_signs)).collect::<Vec<usize>>();
+            let all = |(end, how, by_signs)| match (how, by_signs) {
+                (Fits::Whole, false) if !wanted.is_empty() => {
+                    self.index.places(&[wanted], Level::Around).filter(|at| (begin..end).contains(at)).collect::<Vec<usize>>()
+                }
+                _ if self.index.is_stopped() => Vec::new(),
+                _ => (begin..end).filter(|at| fits(self.lines()[*at], how, by_signs)).collect(),
+            };
             let lines = looks(false).chain(looks(true)).map(all).find(|lines| !lines.is_empty()).unwrap_or_default();
             // Inside an outer one the first is meant; the outermost is looked for behind the hunk before.
             let first = *lines.iter().find(|line| **line >= cursor).or(lines.first()).ok_or(anchor.as_str())?;
@@ -259,15 +249,15 @@ impl<'a> Text<'a> {
     /// Returns where what is indented below a line ends.
     fn end_of_block(&self, at: usize) -> usize {
         let indent = |line: &[u8]| line.len() - line.trim_ascii_start().len();
-        let own = indent(self.lines[at]);
+        let own = indent(self.lines()[at]);
         let is_behind = |line: &[u8]| !line.trim_ascii().is_empty() && indent(line) <= own;
-        (at + 1..self.lines.len()).find(|at| is_behind(self.lines[*at])).unwrap_or(self.lines.len())
+        (at + 1..self.lines().len()).find(|at| is_behind(self.lines()[*at])).unwrap_or(self.lines().len())
     }
 
     /// Indents what a hunk will put there as the lines there are.
     fn indented(&self, hunk: &Hunk, range: &Range<usize>) -> Vec<Vec<u8>> {
         let mut indents = Indents::default();
-        for (wanted, here) in hunk.old().zip(&self.lines[range.clone()]) {
+        for (wanted, here) in hunk.old().zip(&self.lines()[range.clone()]) {
             indents.learn(bare(wanted), here);
         }
         let new: Vec<&[u8]> = hunk.wanted().map(bare).collect();
@@ -276,8 +266,8 @@ impl<'a> Text<'a> {
 
     /// Puts the hunks in their places; all other bytes stay what they are.
     fn with(&self, placed: &[Placed<'_>]) -> Vec<u8> {
-        let mut out: Vec<(Vec<u8>, &[u8])> = Vec::with_capacity(self.lines.len());
-        let copy = |out: &mut Vec<(Vec<u8>, &'a [u8])>, at: usize| out.push((self.lines[at].to_vec(), self.ends[at]));
+        let mut out: Vec<(Vec<u8>, &[u8])> = Vec::with_capacity(self.lines().len());
+        let copy = |out: &mut Vec<(Vec<u8>, &'a [u8])>, at: usize| out.push((self.lines()[at].to_vec(), self.ends[at]));
         let common: &[u8] = self.ends.first().copied().filter(|end| !end.is_empty()).unwrap_or(b"\n");
         let mut done = 0;
         let mut last_is_new = false;
@@ -318,8 +308,8 @@ impl<'a> Text<'a> {
             }
             done = range.end;
         }
-        last_is_new &= done == self.lines.len();
-        (done..self.lines.len()).for_each(|at| copy(&mut out, at));
+        last_is_new &= done == self.lines().len();
+        (done..self.lines().len()).for_each(|at| copy(&mut out, at));
         self.close(&mut out, placed, last_is_new, common);
         let mut text = self.mark.to_vec();
         for (line, end) in out {
@@ -343,7 +333,7 @@ impl<'a> Text<'a> {
             *end = common;
         }
         let was_unended = self.ends.last().is_some_and(|end| end.is_empty());
-        let at_end = placed.last().filter(|placed| placed.range.end == self.lines.len()).map(|placed| placed.hunk);
+        let at_end = placed.last().filter(|placed| placed.range.end == self.lines().len()).map(|placed| placed.hunk);
         match at_end {
             Some(hunk) if hunk.new_unended => *end = b"",
             Some(hunk) if hunk.old_unended && end.is_empty() => *end = common,
@@ -364,4 +354,44 @@ fn no_anchor(anchor: &str) -> Why {
 /// A line of the patch without the `\r` that belongs to its end.
 fn bare(line: &str) -> &[u8] {
     line.as_bytes().strip_suffix(b"\r").unwrap_or(line.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+
+    const N_LINES: u64 = 200_000;
+
+    fn hunk(line: Option<u64>, old: &str, new: &str) -> Hunk {
+        let lines = vec![PatchLine::Remove(old.into()), PatchLine::Add(new.into())];
+        Hunk { line, lines, ..Hunk::default() }
+    }
+
+    fn patched(text: &str, hunks: &[Hunk], is_cancelled: bool) -> Result<Patched, Miss> {
+        let stop = AtomicBool::new(is_cancelled);
+        apply(text.as_bytes(), hunks, &Stop::new(&stop, None))
+    }
+
+    /// Looked for in all lines, once for each hunk, these would take minutes.
+    #[test]
+    fn many_hunks_are_put_into_many_lines() {
+        let own: String = (0..N_LINES).map(|number| format!("{number}\n")).collect();
+        let same = "same\n".repeat(N_LINES as usize);
+        let numbers: Vec<u64> = (0..N_LINES).step_by(100).collect();
+        let found: Vec<Hunk> = numbers.iter().map(|number| hunk(None, &number.to_string(), "x")).collect();
+        let named: Vec<Hunk> = numbers.iter().map(|number| hunk(Some(number + 1), "same", "x")).collect();
+        for (text, hunks) in [(own, found), (same, named)] {
+            let patched = patched(&text, &hunks, false).expect("fits");
+            let changed = patched.text.split(|byte| *byte == b'\n').enumerate().filter(|(_, line)| *line == b"x");
+            assert_eq!(changed.map(|(at, _)| at as u64).collect::<Vec<_>>(), numbers);
+        }
+    }
+
+    #[test]
+    fn a_patch_that_nobody_waits_for_is_put_nowhere() {
+        let cancelled = Miss { hunk: 1, why: Why::Cancelled };
+        assert_eq!(patched("a\n", &[hunk(None, "a", "b")], true), Err(cancelled));
+    }
 }
