@@ -171,6 +171,14 @@ impl Place {
         Ok((File::from(fd), stat))
     }
 
+    /// Returns the first bytes of the file, in which a mark of its encoding stands; of one that cannot be read, none.
+    pub(super) fn mark_of_encoding(&self) -> Vec<u8> {
+        let mut start = Vec::new();
+        // What is read before an error counts.
+        let _ = self.open().and_then(|(file, _)| file.take(4).read_to_end(&mut start).map_err(|error| fault(&self.path, errno_of(&error))));
+        start
+    }
+
     /// Returns whether the last line end of the file is `\r\n`; a file that cannot be read, or has none near its end, has no say.
     pub(super) fn ends_lines_with_returns(&self) -> bool {
         let Ok((file, stat)) = self.open() else { return false };

@@ -1,6 +1,7 @@
 use std::borrow::Cow;
 
 use super::Workspace;
+use super::edit_file::check_encoding;
 use super::save::Parents;
 use super::save::Place;
 use super::seen::Seen;
@@ -18,6 +19,7 @@ pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &WriteFile) -> Resul
     let appended = call.append && !created;
     let real = seen.real(&workspace.root, &place)?;
     let bytes = if appended {
+        check_encoding(&call.path, &place.mark_of_encoding())?;
         let content = if !content.contains(&b'\r') && place.ends_lines_with_returns() {
             Cow::Owned(call.content.replace('\n', "\r\n").into_bytes())
         } else {

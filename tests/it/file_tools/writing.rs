@@ -94,6 +94,19 @@ fn what_the_model_gives_is_what_stands_there() {
 }
 
 #[test]
+fn nothing_is_appended_to_a_file_of_another_encoding() {
+    let project = Project::new(&[("marked", "\u{feff}a\n")]);
+    for (name, content) in [("little", b"\xff\xfea\0\n\0"), ("big", b"\xfe\xff\0a\0\n")] {
+        fs::write(project.path.join(name), content).expect("written");
+        assert!(matches!(project.append(name, "b\n"), Err(Fault::NotUtf8 { .. })), "{name}");
+        assert_eq!(project.bytes(name), content);
+        assert!(matches!(project.edit(name, "a", "b"), Err(Fault::NotUtf8 { .. })), "{name}");
+    }
+    project.append("marked", "b\n").expect("appends");
+    assert_eq!(project.text("marked"), "\u{feff}a\nb\n");
+}
+
+#[test]
 fn what_is_appended_gets_the_line_ends_of_the_file() {
     let project = Project::new(&[("returns", "a\r\nb\r\n"), ("newlines", "a\n"), ("mixed", "a\n"), ("one", "a")]);
     for (name, text, expected) in [
