@@ -25,7 +25,13 @@ pub(super) fn read(tool: &Tool, given: &str, notes: &mut Vec<String>) -> Result<
         }
         Err(error) => {
             let Some(value) = text::object_meant(given).and_then(|meant| serde_json::from_str(&meant).ok()) else {
-                return Err(format!("are not valid JSON: {error}. Send one JSON object"));
+                let problem = error.to_string();
+                let remedy = if problem.contains("hex escape") {
+                    "An escape such as `\\ud83d` is half a sign and needs its other half behind it: write the sign itself"
+                } else {
+                    "Send one JSON object"
+                };
+                return Err(format!("are not valid JSON: {problem}. {remedy}"));
             };
             notes.push("the arguments were no valid JSON and were mended".to_owned());
             value

@@ -21,6 +21,7 @@ fn wrong(name: &str, arguments: &str, says: &[&str]) {
 fn what_the_model_gets_wrong_is_named_with_a_remedy() {
     wrong("fly", "{}", &["no tool `fly`", "read_file, edit_file"]);
     wrong("read_file", "{", &["not valid JSON", r#"{"path": "README.md"}"#]);
+    wrong("write_file", r#"{"path": "a", "content": "\ud83d"}"#, &["half a sign", "write the sign itself"]);
     let long = format!(r#"{{"path": "a", "content": "{}"#, "x".repeat(1 << 20));
     wrong("write_file", &long[..1 << 20], &["longer than the 1 MiB", "in parts"]);
     wrong("read_file", "[1]", &["must be a JSON object"]);
