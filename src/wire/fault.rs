@@ -178,8 +178,12 @@ fn after(remedy: &str) -> String {
 }
 
 fn places(lines: &[u64]) -> String {
-    let lines: Vec<String> = lines.iter().map(u64::to_string).collect();
-    format!("lines {}", lines.join(", "))
+    let groups: Vec<&[u64]> = lines.chunk_by(|one, next| one == next).collect();
+    let times = |group: &[u64]| if group.len() > 1 { format!(" ({} times)", group.len()) } else { String::new() };
+    match groups.as_slice() {
+        [group] if group.len() > 1 => format!("line {}, {} times", group[0], group.len()),
+        _ => format!("lines {}", groups.iter().map(|group| format!("{}{}", group[0], times(group))).collect::<Vec<_>>().join(", ")),
+    }
 }
 
 /// Where no image is wanted, what can be had of one is its text and its numbers.
@@ -241,6 +245,15 @@ mod tests {
                 return None;
             }
         })
+    }
+
+    #[test]
+    fn a_line_in_which_a_text_stands_often_is_named_once() {
+        for (lines, expected) in
+            [(&[1, 4][..], "lines 1, 4"), (&[1, 1, 1], "line 1, 3 times"), (&[1, 1, 4, 5, 5], "lines 1 (2 times), 4, 5 (2 times)")]
+        {
+            assert_eq!(places(lines), expected);
+        }
     }
 
     /// Whoever reads a fault can do something about it: each says what, behind what is the matter.
