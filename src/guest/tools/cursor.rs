@@ -43,7 +43,7 @@ impl Cursors {
         let mut kept = self.lock();
         let at = kept.cursors.iter().position(|(other, _)| other == name);
         let Some(mut cursor) = at.and_then(|at| kept.cursors.remove(at)) else {
-            return Err(invalid("cursor", format!("`{name}` is not known (any more); run the search again for a new one")));
+            return Err(invalid("from_cursor", format!("`{name}` is not known (any more); run the search again for a new one")));
         };
         let n = n.min(cursor.1.len());
         let taken = cursor.1.drain(..n).collect();
@@ -97,6 +97,7 @@ mod tests {
             cursors.keep("glob", paths(&["b"]));
         }
         let fault = cursors.take(&first, 1).expect_err("it was dropped");
-        assert!(fault.to_string().contains("run the search again"), "{fault}");
+        let told = fault.to_string();
+        assert!(told.starts_with("`from_cursor`: ") && told.contains("run the search again"), "{told}");
     }
 }

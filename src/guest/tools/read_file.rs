@@ -56,7 +56,7 @@ pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &ReadFile, stop: &At
             Ok(Read { files: vec![file], remaining: 0, memos: Vec::new() })
         }
         (None, Some(cursor)) => several(workspace, seen, cursor, call, wanted, stop),
-        (Some(_), Some(_)) => Err(invalid("cursor", "cannot be given together with path")),
+        (Some(_), Some(_)) => Err(invalid("from_cursor", "cannot be given together with path")),
         (None, None) => Err(invalid("path", "is missing; name a file or give a cursor")),
     }
 }
