@@ -547,6 +547,37 @@ async fn a_call_that_takes_too_long_for_its_caller_is_stopped() {
 }
 
 #[tokio::test]
+async fn searches_without_end_keep_neither_a_read_nor_a_cancel_waiting() {
+    let guest = TestGuest::start().await;
+    fs::File::create(guest.path("endless")).and_then(|file| file.set_len(200 << 30)).expect("made");
+    fs::write(guest.path("a"), "one\n").expect("written");
+    let (cancelled, searching) = (CancellationToken::new(), CancellationToken::new());
+    cancelled.cancel();
+    let search = |cancel| {
+        let grep = serde_json::json!({
+            "type": "grep", "pattern": "x", "path": "endless", "glob": null, "context": 0, "case_insensitive": false,
+            "output": "content", "max_results": 9, "timeout_ms": 600_000, "protected": false,
+        });
+        guest.link.call(serde_json::from_value(grep).expect("a call"), |_, _: &[u8]| {}, cancel, PATIENCE)
+    };
+    let read = serde_json::json!({
+        "type": "read_file", "path": "a", "offset": 1, "limit": 9, "max_bytes": 999, "cursor": null, "max_files": 1, "protected": false,
+    });
+    let searches = futures::future::join_all((0..8).map(|_| search(&searching)));
+    let others = async {
+        let one = guest.call(serde_json::from_value(read).expect("a call"), &mut Vec::new()).await.expect("is read meanwhile");
+        assert!(matches!(one, Output::Read(_)), "{one:?}");
+        let waiting = search(&cancelled).await.expect("the box stays");
+        assert!(matches!(waiting, Output::Fault(Fault::Cancelled)), "{waiting:?}");
+        searching.cancel();
+    };
+    for output in tokio::join!(searches, others).0 {
+        assert!(matches!(&output, Ok(Output::Fault(Fault::Cancelled))), "{output:?}");
+    }
+    assert_eq!(guest.bash(bash("echo on")).await.1, "on\n");
+}
+
+#[tokio::test]
 async fn a_dropped_call_is_cancelled() {
     let guest = TestGuest::start().await;
     let time = marker();
