@@ -25,6 +25,7 @@ use super::grep_collect::Collector;
 use super::grep_sink::FileSink;
 use super::ignore_rules::Rules;
 use super::invalid;
+use super::pattern::SIGNS;
 use super::pattern::check_length;
 use super::pattern::split_commas;
 use super::stop::Stop;
@@ -251,5 +252,5 @@ fn globs(call: &Grep, prefix: &[u8]) -> Result<Vec<Override>, Fault> {
         }
         builder.build()
     };
-    places.into_iter().map(|place| build(place).map_err(|error| invalid("glob", error.to_string()))).collect()
+    places.into_iter().map(|place| build(place).map_err(|error| invalid("glob", format!("{error}; {SIGNS}")))).collect()
 }

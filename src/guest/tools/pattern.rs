@@ -12,7 +12,8 @@ use crate::wire::Fault;
 const MAX_PATTERN: usize = 4096;
 
 /// What can be done about a pattern that is none.
-const SIGNS: &str = "write `*` for any letters, and a backslash before a sign that is meant as it stands, such as `\\[` or `\\{`";
+pub(super) const SIGNS: &str =
+    "write `*` for any letters, and a backslash before a sign that is meant as it stands, such as `\\[` or `\\{`";
 
 /// A glob for paths, in ripgrep's and gitignore's manner: without a slash it matches a name at any depth, with one it starts at
 /// the folder; `*` and `?` stay within a name, `**` goes through folders, `{a,b}` is either.
@@ -71,6 +72,8 @@ impl Pattern {
 pub(super) fn excluded(text: &str) -> Result<Gitignore, Fault> {
     check_length("exclude", text)?;
     let mut builder = GitignoreBuilder::new("/");
+    // Git takes an open bracket as a letter; a model that leaves one open means something else.
+    builder.allow_unclosed_class(false);
     for part in split_commas(text) {
         builder.add_line(None, part).map_err(|error| invalid("exclude", format!("{error}; {SIGNS}")))?;
     }
@@ -174,8 +177,10 @@ mod tests {
             let problem = problem(pattern);
             assert!(problem.contains(cause) && problem.contains("a backslash before") && !problem.contains("**"), "{problem}");
         }
-        let problem_of_exclude = excluded("{a").expect_err("not a pattern").to_string();
-        assert!(problem_of_exclude.starts_with("`exclude`: ") && problem_of_exclude.contains("a backslash before"), "{problem_of_exclude}");
+        for pattern in ["{a", "["] {
+            let problem = excluded(pattern).expect_err("not a pattern").to_string();
+            assert!(problem.starts_with("`exclude`: ") && problem.contains("a backslash before"), "{problem}");
+        }
         assert!(problem("").contains("is empty"));
         assert!(problem(&"{".repeat(5000)).contains("longer than"));
         assert!(problem(&format!("{}a{}", "{a,".repeat(1000), "}".repeat(1000))).contains("nested too deep"));

@@ -22,6 +22,10 @@ fn matches_come_by_path_with_their_lines() {
     assert_eq!(context, ["b.txt-1-one", "b.txt:2:needle two", "b.txt-3-three"]);
     assert_eq!(project.grep(Grep { glob: Some("*.{rs,txt}".into()), ..grep("(?i)needle") }), ["a/c.rs:1:Needle", "b.txt:2:needle two"]);
     assert_eq!(project.grep(Grep { glob: Some("!*.md".into()), ..grep("needle") }), ["b.txt:2:needle two"]);
+    for glob in ["[", "{a,b"] {
+        let fault = project.call(Call::Grep(Grep { glob: Some(glob.into()), ..grep("needle") }));
+        assert!(matches!(&fault, Output::Fault(Fault::Invalid { problem, .. }) if problem.contains("a backslash before")), "{fault:?}");
+    }
     assert_eq!(project.grep(Grep { glob: Some("*.log".into()), ..grep("needle") }), ["out.log:1:needle"]);
     assert_eq!(project.grep(Grep { glob: Some("a/*.rs".into()), path: "a".into(), ..grep("Needle") }), ["a/c.rs:1:Needle"]);
     assert_eq!(project.grep(Grep { path: "/workspace/out.log".into(), ..grep("needle") }), ["out.log:1:needle"]);
