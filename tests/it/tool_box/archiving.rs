@@ -396,6 +396,36 @@ async fn what_is_no_archive_or_no_call_is_named() {
 }
 
 #[tokio::test]
+async fn archives_with_nothing_in_them_or_behind_a_password_say_so() {
+    let hand = Hand::new().await;
+    zip(&hand, "empty.zip", &[]);
+    let text = hand.fails("archive", extract("empty.zip"), CallStatus::Failed).await;
+    assert!(text.contains("holds nothing") && !hand.has("out"), "{text}");
+    zip(&hand, "secret.zip", &[("a", b"a")]);
+    let path = hand.guest.path("secret.zip");
+    let mut bytes = std::fs::read(&path).expect("read");
+    // The bit that says so stands in front of what is in it, and in the list of names.
+    for (mark, place) in [(b"PK\x03\x04", 6), (b"PK\x01\x02", 8)] {
+        let at = bytes.windows(4).position(|window| window == mark).expect("is there");
+        bytes[at + place] |= 1;
+    }
+    std::fs::write(&path, bytes).expect("written");
+    let text = hand.fails("archive", extract("secret.zip"), CallStatus::Failed).await;
+    assert!(text.contains("is encrypted") && text.contains("use bash"), "{text}");
+}
+
+#[tokio::test]
+async fn a_folder_in_an_archive_is_listed_with_one_slash() {
+    let hand = Hand::new().await;
+    hand.put("src/deep/a", "a");
+    for name in ["a.zip", "a.tar"] {
+        hand.ok("archive", json!({"action": "create", "archive_path": name, "source_path": "src"})).await;
+        let listed = hand.ok("archive", json!({"action": "list", "archive_path": name})).await;
+        assert!(listed.contains("src/deep/") && !listed.contains("//"), "{listed}");
+    }
+}
+
+#[tokio::test]
 async fn a_repository_that_is_named_is_packed_no_more_than_one_that_is_not() {
     let hand = Hand::new().await;
     hand.put("sub/.git/config", "[remote]\n");

@@ -81,8 +81,9 @@ fn list(workspace: &Workspace, call: &Archive, kind: Kind, stop: &Stop<'_>) -> R
                 read::What::Link { target } => (EntryKind::Link, Some(BytesPath::from_bytes(target))),
             };
             let bytes = (kind == EntryKind::File).then_some(entry.bytes);
-            // As it is written, so that an odd name is seen before anything is taken out.
-            entries.push(DirectoryEntry { path: BytesPath::from_bytes(entry.name), kind, bytes, target });
+            // As it is written, so that an odd name is seen before anything is taken out; but of a folder without the slash that its kind says.
+            let name = if kind == EntryKind::Directory { entry.name.strip_suffix(b"/").unwrap_or(&entry.name) } else { &entry.name };
+            entries.push(DirectoryEntry { path: BytesPath::from_bytes(name), kind, bytes, target });
         }
         Ok(())
     })?;

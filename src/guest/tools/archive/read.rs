@@ -4,6 +4,8 @@ use std::io::Read;
 use std::io::Seek;
 use std::io::SeekFrom;
 
+use zip::result::ZipError;
+
 use super::GET_WHOLE;
 use super::Kind;
 use super::MAX_BYTES;
@@ -64,8 +66,13 @@ pub(super) fn each(path: &BytesPath, mut file: File, kind: Kind, stop: &Stop<'_>
 }
 
 fn each_of_zip(path: &BytesPath, file: File, stop: &Stop<'_>, visit: Visit<'_>) -> Result<(), Fault> {
-    let bad = |error: zip::result::ZipError| {
-        refused(path, format!("cannot be read as a zip, so it is damaged, cut off or none ({error}); {GET_WHOLE}"))
+    let bad = |error: ZipError| match error {
+        ZipError::UnsupportedArchive(ZipError::PASSWORD_REQUIRED) => refused(
+            path,
+            "is encrypted, and no password can be given here; where you know it, use bash (unzip -P), or else ask for what is in it",
+        ),
+        ZipError::UnsupportedArchive(why) => refused(path, format!("is a zip of a kind that is not read here ({why}); use bash for it")),
+        error => refused(path, format!("cannot be read as a zip, so it is damaged, cut off or none ({error}); {GET_WHOLE}")),
     };
     refuse_many_names(path, &file)?;
     let mut archive = zip::ZipArchive::new(file).map_err(bad)?;

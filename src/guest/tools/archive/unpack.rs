@@ -113,6 +113,9 @@ impl Found {
             }
             Ok(())
         })?;
+        if found.all.is_empty() {
+            return Err(refused(&call.archive, "holds nothing, so there is nothing to unpack; go on without it, or get it anew"));
+        }
         Ok(found)
     }
 
