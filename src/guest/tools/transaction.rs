@@ -40,6 +40,7 @@ use super::save::Place;
 use super::save::errno_of;
 use super::save::is_same;
 use super::seen::Seen;
+use super::spot::refused;
 use super::stop::Stop;
 use crate::guest::root::fault;
 use crate::wire::BytesPath;
@@ -184,6 +185,7 @@ impl Transaction {
         }
         for at in 0..self.files.len() {
             if let Err(fault) = self.files[at].make() {
+                let fault = self.by_two_names(at).unwrap_or(fault);
                 return Err(self.take_back(at, fault));
             }
         }
@@ -193,6 +195,16 @@ impl Transaction {
         }
         self.note(seen);
         Ok(())
+    }
+
+    /// Says that a file could not be changed because it was changed just before, by another name that it has.
+    fn by_two_names(&self, at: usize) -> Option<Fault> {
+        let id = |file: &Change| file.before.as_ref().map(|(_, stat)| (stat.st_dev, stat.st_ino));
+        let file = &self.files[at];
+        let twin = self.files[..at].iter().find(|twin| id(twin).is_some() && id(twin) == id(file))?;
+        let problem =
+            format!("is the same file as {} (a hard link); name it by one of the two alone, wherever it is to change", twin.shown);
+        Some(refused(&file.shown, problem))
     }
 
     /// Notes what the files are now. One that takes another's place is as well known as that one was.

@@ -233,7 +233,7 @@ fn one_that_cannot_be_exchanged_takes_the_others_back() {
     let edit = |path: &str, old: &str| serde_json::json!({ "path": path, "old_string": old, "new_string": "another line" });
     let edits = [edit("a", "one"), edit("b", "one"), edit("c", "one")];
     let finished = project.model("multi_edit", &serde_json::json!({ "edits": edits }).to_string());
-    assert!(finished.text.contains("changed while it was being worked on"), "{}", finished.text);
+    assert!(finished.text.contains("c: is the same file as b (a hard link); name it by one"), "{}", finished.text);
     assert_eq!((project.text("a"), project.text("b")), ("one\n".to_owned(), "one\n".to_owned()));
     let a = fs::metadata(project.path.join("a")).expect("there");
     assert_eq!((a.ino(), a.mode() & 0o777), (inode, 0o750), "the very file is back");
