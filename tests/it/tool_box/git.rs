@@ -374,6 +374,7 @@ async fn what_git_would_refuse_is_told_with_what_can_be_done() {
         ("git_commit", commit(&["build/out"]), &["ignored by one of your .gitignore files"]),
         ("git_stash", json!({"action": "apply", "index": 5}), &["`index`: there is no stash here"]),
         ("git_stash", json!({"action": "pop"}), &["`index`: there is no stash here"]),
+        ("git_branch", json!({"action": "create", "name": "side"}), &["there is a branch `side` already", "git_checkout"]),
         ("git_branch", json!({"action": "delete", "name": "nope"}), &["there is no branch `nope`", "git_branch lists"]),
         ("git_branch", json!({"action": "delete", "name": "main"}), &["`main` is checked out", "git_checkout"]),
         (

@@ -19,6 +19,10 @@ impl Asking<'_> {
                 Ok(())
             }
             GitQuery::Checkout { target, create: false } if !self.has_remote(target).await? => self.refuse_unknown("target", target).await,
+            GitQuery::Branch(GitBranch::Create { name }) if self.has(&format!("refs/heads/{name}")).await? => Err(invalid(
+                "name",
+                format!("there is a branch `{name}` already; git_checkout goes to it, or choose another name for a new one"),
+            )),
             GitQuery::Branch(GitBranch::Delete { name }) => self.refuse_delete(name).await,
             GitQuery::Stash(GitStash::Pop { index } | GitStash::Apply { index } | GitStash::Drop { index }) => {
                 self.refuse_no_stash(*index).await
