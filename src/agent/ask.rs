@@ -11,6 +11,7 @@ use super::budget::LEAST_ANSWER;
 use super::budget::last_word;
 use super::chosen::before_call;
 use super::early::Starter;
+use super::gauge;
 use super::task::Task;
 use crate::event::GIVEN_UP;
 use crate::event::Kind;
@@ -177,7 +178,8 @@ impl Agent {
                 self.conversation.push(reply.message());
             }
         }
-        if error.is_none() {
+        // A figure that cannot be true says nothing; the conversation is counted otherwise then.
+        if error.is_none() && gauge::is_possible(&reply.usage, self.gauge.told(&self.client)) {
             self.warn_of_truncation(n_bytes, reply.usage.prompt);
             self.gauge.counted(&reply.usage, n_bytes, self.conversation.prompt().n_bytes());
         }

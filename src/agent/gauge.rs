@@ -38,9 +38,9 @@ pub(super) struct Gauge {
 
 impl Gauge {
     /// Goes on from what an earlier run knew. The bytes are those of the conversation before its last answer, and with it.
-    pub(super) fn recall(&mut self, fullness: &Fullness, n_bytes: usize, n_after: usize) {
+    pub(super) fn recall(&mut self, fullness: &Fullness, window: Option<u64>, n_bytes: usize, n_after: usize) {
         (self.warned, self.has_checkpoint) = (fullness.warned, fullness.has_checkpoint);
-        if let Some(usage) = &fullness.counted {
+        if let Some(usage) = fullness.counted.as_ref().filter(|usage| is_possible(usage, window)) {
             self.counted(usage, n_bytes, n_after);
         }
     }
@@ -92,8 +92,12 @@ impl Gauge {
     /// Returns how many tokens the model reads at once, if anybody said.
     pub(super) fn window(&self, client: &Client) -> Option<u64> {
         let set = Some(client.options().context).filter(|tokens| *tokens > 0);
-        let told = self.told_window.or_else(|| client.probed()?.context);
-        told.into_iter().chain(set).min().filter(|window| *window > 0)
+        self.told(client).into_iter().chain(set).min().filter(|window| *window > 0)
+    }
+
+    /// Returns the same as the server says it, which the settings may make smaller.
+    pub(super) fn told(&self, client: &Client) -> Option<u64> {
+        self.told_window.or_else(|| client.probed()?.context)
     }
 
     /// Returns how many tokens the conversation is. Where nobody has counted any of it yet, the server is asked for all of it, once.
@@ -132,6 +136,11 @@ impl Gauge {
         self.warned = passed;
         Some(passed)
     }
+}
+
+/// Returns whether a server can have read as many tokens as it says, and answered: no more than its window holds.
+pub(super) fn is_possible(usage: &Usage, window: Option<u64>) -> bool {
+    window.is_none_or(|window| window == 0 || usage.prompt <= window)
 }
 
 /// Leaves the bytes of images out of a conversation; returns how many there were.
@@ -177,6 +186,19 @@ mod tests {
         assert_eq!((gauge.shorter(1000, 250), gauge.shorter(1100, 275)), (None, None));
         gauge.retold();
         assert_eq!(gauge.shorter(1200, 100), None);
+    }
+
+    #[test]
+    fn a_count_that_no_window_holds_is_none() {
+        let usage = |prompt| Usage { prompt, cached: 0, completion: 20, cost_usd: None };
+        let possible = [(32768, Some(32768)), (32769, Some(32768)), (u64::from(u32::MAX), None), (5, Some(0))];
+        assert_eq!(possible.map(|(prompt, window)| is_possible(&usage(prompt), window)), [true, false, true, true]);
+        for (prompt, known) in [(100, Some((440, 110))), (u64::from(u32::MAX), None)] {
+            let mut gauge = Gauge::default();
+            let fullness = Fullness { counted: Some(Usage { completion: 10, ..usage(prompt) }), ..Fullness::default() };
+            gauge.recall(&fullness, Some(32768), 400, 440);
+            assert_eq!(gauge.known, known);
+        }
     }
 
     #[test]

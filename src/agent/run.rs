@@ -128,7 +128,7 @@ impl Agent {
             self.pipeline.set_images(false);
         }
         let (before, after) = self.conversation.around_last_answer();
-        self.gauge.recall(&past.fullness, before, after);
+        self.gauge.recall(&past.fullness, self.gauge.told(&self.client), before, after);
         self
     }
 

@@ -458,6 +458,19 @@ async fn a_window_that_the_settings_name_is_kept_free_where_the_server_tells_non
 }
 
 #[tokio::test]
+async fn a_count_that_no_window_holds_fills_none() {
+    let event = |value: Value| format!("data: {value}\n\n");
+    let call = json!({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "bash", "arguments": "{\"command\":\"echo 1\"}"}}]});
+    let answer = event(json!({"choices": [{"index": 0, "delta": call, "finish_reason": "tool_calls"}]}))
+        + &event(json!({"choices": [], "usage": {"prompt_tokens": u32::MAX, "completion_tokens": 20}}))
+        + "data: [DONE]\n\n";
+    let desk = Desk::new(ScriptedModel::new().context(32768).raw_sse(&answer).says("Done.").start().await, Wishes::default()).await;
+    let outcome = desk.work("print a number").await;
+    assert_eq!((outcome.status, outcome.response.as_str()), (RunStatus::Completed, "Done."), "{outcome:?}");
+    assert!(!desk.kinds().iter().any(|kind| makes_room(kind) || matches!(kind, Kind::ContextNear { .. })));
+}
+
+#[tokio::test]
 async fn a_server_that_counts_less_of_a_longer_conversation_is_warned_of_once() {
     let event = |value: Value| format!("data: {value}\n\n");
     let answer = |delta: Value, counted: u64| {
