@@ -197,6 +197,23 @@ async fn words_on_the_same_line_are_asked_about_and_a_call_made_again_is_meant()
 }
 
 #[tokio::test]
+async fn words_behind_a_call_without_a_mark_are_asked_about_however_tools_are_told() {
+    let call = r#"{"name": "bash", "arguments": {"command": "echo 1"}}"#;
+    let ours = r#"{"tool": "bash", "arguments": {"command": "echo 1"}}{"answer": "It says one."}"#;
+    for mode in [podbay::llm::ToolModeChoice::Native, podbay::llm::ToolModeChoice::Constrained, podbay::llm::ToolModeChoice::Text] {
+        for said in [format!("{call} Done!"), format!("I will run it now.\n\n{call}."), ours.to_owned()] {
+            let model = ScriptedModel::new().says(&said).says(r#"{"answer": "I am done."}"#);
+            let llm = podbay::llm::Options { tool_mode: mode, retries: 0, ..podbay::llm::Options::default() };
+            let desk = Desk::new(model.start().await, Wishes { llm, ..Wishes::default() }).await;
+            let outcome = desk.work("look").await;
+            assert_eq!((outcome.status, outcome.tool_calls, outcome.turns), (RunStatus::Completed, 0, 2), "{mode:?} {said}");
+            let asked = |kind: &&Kind| matches!(kind, Kind::NoteAdded { text } if text.contains("shows a tool call rather than making it"));
+            assert_eq!(desk.kinds().iter().filter(asked).count(), 1, "{mode:?} {said}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn words_behind_a_call_that_marks_its_own_end_are_words() {
     let call = r#"<|tool_call_start|>[bash(command="echo 1")]<|tool_call_end|>"#;
     for mode in [podbay::llm::ToolModeChoice::Native, podbay::llm::ToolModeChoice::Text] {

@@ -1,7 +1,8 @@
 //! A call without a mark at the end of an answer, behind words in its line: `Tool call: {…}`, `write_file {…}`, `to=functions.bash json{…}`.
 //!
 //! Whoever explains a tool writes so, too, and nothing is carried out by such a guess. But an answer that ends with nothing done must not pass for
-//! one that is done: where nothing but a label or an announcement stands before the call, the model is asked.
+//! one that is done: where nothing but a label or an announcement stands before the call, the model is asked, also where words follow it in its
+//! line.
 
 use super::call::Call;
 use super::call::Form;
@@ -27,18 +28,43 @@ const BETWEEN: [&str; 9] = ["```json", "```", "**", "`", ":", "json", "code", "<
 
 /// Returns the calls that a text ends with, and how they stand there; nothing where its words show them.
 pub(super) fn calls<'t>(text: &'t str, tools: &Tools) -> Option<(&'t str, Vec<Call>)> {
+    let tools = tools.only_known();
+    last(text, &tools).or_else(|| followed(text, &tools))
+}
+
+/// Returns those with nothing behind them.
+fn last<'t>(text: &'t str, tools: &Tools) -> Option<(&'t str, Vec<Call>)> {
     let body = text.trim_end_matches(['`', '*', ' ', '\n', '\r', '\t']);
     if !body.ends_with(['}', ')', ']']) {
         return None;
     }
-    let tools = tools.only_known();
-    places(body, &tools).take(MAX_TRIED).find_map(|at| {
+    places(body, tools).take(MAX_TRIED).find_map(|at| {
         let mut found = Found::default();
         let mut c = Cursor::new(body, at, true);
-        let is_all = read(&mut c, &tools, &mut found).is_ok() && c.at() == body.len() && !found.calls.is_empty();
+        let is_all = read(&mut c, tools, &mut found).is_ok() && c.at() == body.len() && !found.calls.is_empty();
         // An object around it, or a quotation mark, is a part of it.
         let begin = body[..at].trim_end_matches(['{', '"', '\'', ' ']).len();
         (is_all && is_announced(&body[..at])).then_some((&body[begin..], found.calls))
+    })
+}
+
+/// Returns those with words or a mark behind them in their line, which begin it or stand behind words that announce them.
+///
+/// In code, a list or a quotation none of them is looked for.
+fn followed<'t>(text: &'t str, tools: &Tools) -> Option<(&'t str, Vec<Call>)> {
+    let line = |at: usize| text[..at].rsplit('\n').next().unwrap_or_default();
+    let may_be = |at: &usize| match line(*at) {
+        "" | "'" | "\"" => true,
+        words => {
+            let is_prose = words.starts_with(char::is_alphabetic) && words.ends_with(' ') && !words.contains('"');
+            is_prose && words.trim_end().ends_with(|c: char| c.is_alphanumeric() || matches!(c, ':' | '.' | '!'))
+        }
+    };
+    places(text, tools).filter(may_be).take(MAX_TRIED).find_map(|at| {
+        let mut found = Found::default();
+        let mut c = Cursor::new(text, at, true);
+        let is_one = read(&mut c, tools, &mut found).is_ok() && !found.calls.is_empty();
+        (is_one && is_announced(text[..at].trim_end_matches('\''))).then(|| (&text[at..c.at()], found.calls))
     })
 }
 
@@ -132,6 +158,44 @@ mod tests {
             let mentioned: Vec<&str> = parsed.mentions.iter().flat_map(|mention| &mention.calls).map(|call| call.name.as_str()).collect();
             assert_eq!((parsed.calls.len(), mentioned, parsed.content.trim()), (0, vec!["bash"], text.trim()), "{text}");
             assert!(text.contains(&parsed.mentions[0].raw), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_call_with_words_behind_it_in_its_line_is_asked_about() {
+        let python = r#"bash(command="ls -l")"#;
+        let texts = [
+            format!("{CALL} Done!"),
+            format!("{CALL}."),
+            format!("{CALL},"),
+            format!("{CALL} # list"),
+            format!("'{CALL}'"),
+            format!("I run it: {CALL} and wait."),
+            format!("I will run it now.\n\n{CALL}."),
+            format!("{CALL}\n{CALL}."),
+            format!("{CALL}{{\"answer\": \"x\"}}"),
+            r#"{"tool": "bash", "arguments": {"command": "ls -l"}}{"answer": "x"}"#.to_owned(),
+            format!("[{python}] Done!"),
+            format!("{python}."),
+        ];
+        for text in texts {
+            let parsed = parse(&text, &tools(), None);
+            let mentioned: Vec<&str> = parsed.mentions.iter().flat_map(|mention| &mention.calls).map(|call| call.name.as_str()).collect();
+            assert_eq!((parsed.calls.len(), mentioned, parsed.content.trim()), (0, vec!["bash"], text.trim()), "{text}");
+            assert!(text.contains(&parsed.mentions[0].raw), "{text}");
+        }
+        for text in [
+            format!("- {CALL} lists the files."),
+            format!("`{CALL}` lists the files."),
+            format!("The server got {CALL} and said no."),
+            format!("For example:\n{CALL} lists the files."),
+            format!("Never run this:\n{CALL}."),
+            format!("```\n{CALL} // lists\n```\nis in the file."),
+            format!("{{\n  \"calls\": [\n    {CALL},\n    {CALL}\n  ]\n}}"),
+            "bash(command) runs a command.".to_owned(),
+        ] {
+            let parsed = parse(&text, &tools(), None);
+            assert_eq!((parsed.calls.len(), parsed.mentions.len()), (0, 0), "{text}: {:?}", parsed.mentions);
         }
     }
 
