@@ -183,6 +183,20 @@ async fn a_call_that_is_cut_off_is_asked_for_twice_at_most() {
     assert!(desk.told(1).contains("was cut off") && desk.told(2).contains("was cut off"));
 }
 
+/// Its server takes what it cannot read for words, and the end of the answer for its end.
+#[tokio::test]
+async fn the_bare_beginning_of_a_call_is_no_answer() {
+    for cut in ["<tool_call>", "Let me look at the file.\n<tool_call>\n", "<tool_call>\n<function=", "I look.\n<tool_call></tool_call>"] {
+        let desk = desk(ScriptedModel::new().says(cut).says("All is well.")).await;
+        let outcome = desk.work("look").await;
+        assert_eq!((outcome.status, outcome.turns, outcome.response.as_str()), (RunStatus::Completed, 2, "All is well."), "{cut}");
+        assert!(desk.told(1).contains("was cut off"), "{cut}: {}", desk.told(1));
+    }
+    let talk = "It begins with <tool_call>";
+    let desk = desk(ScriptedModel::new().says(talk)).await;
+    assert_eq!(desk.work("how does a call begin?").await.response, talk);
+}
+
 trait Pipe: Sized {
     fn pipe(self, with: &dyn Fn(Self) -> Self) -> Self {
         with(self)

@@ -87,6 +87,35 @@ fn a_list_of_calls_that_ends_where_it_begins_is_cut_off() {
 }
 
 #[test]
+fn a_mark_at_the_end_of_a_text_begins_a_call_where_a_line_begins_with_it() {
+    let ends = |text: &str| parse(text, &tools(), None).incomplete.is_some_and(|incomplete| ends_with_mark(text, &incomplete));
+    for text in [
+        "<tool_call>",
+        "Let me look at the file.\n<tool_call>\n",
+        "<tool_call>\n<function=",
+        "[TOOL_CALLS]",
+        "<|tool_call_start|>",
+        "<minimax:tool_call>\n<invoke",
+        "Let me look.\n<tool_call></tool_call>",
+        "I look.\n<tool_call>\n{\"na",
+    ] {
+        assert!(ends(text), "{text}");
+    }
+    for text in [
+        "It begins with <tool_call>",
+        "It begins with `<tool_call>`",
+        "`<tool_call>`",
+        "For example:\n<tool_call>",
+        "> <tool_call>",
+        "<tool_c",
+        "<tool_call>\nis how it begins.",
+        "It ends with <tools>",
+    ] {
+        assert!(!ends(text), "{text}");
+    }
+}
+
+#[test]
 fn half_an_end_behind_a_call_is_no_word() {
     let kimi = "<|tool_calls_section_begin|><|tool_call_begin|>functions.bash:0<|tool_call_argument_begin|>{\"command\": \"ls -l\"}<|tool_call_end|>";
     let harmony = "<|channel|>commentary to=functions.bash<|message|>{\"command\": \"ls -l\"}";

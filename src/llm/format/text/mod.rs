@@ -123,6 +123,15 @@ pub fn goes_on(parsed: &Parsed, n_before: Option<usize>) -> bool {
     n_before.is_some_and(|n| !parsed.content.get(n..).unwrap_or_default().trim().is_empty())
 }
 
+/// Returns whether a text ends with the bare beginning of a call, at the beginning of a line and behind no words that show it. Within a sentence
+/// such a mark is spoken of.
+pub fn ends_with_mark(text: &str, incomplete: &Incomplete) -> bool {
+    let begun = incomplete.text.trim_end();
+    let Some(before) = text.trim_end().strip_suffix(begun).filter(|_| incomplete.part == Part::Call) else { return false };
+    let is_at_line = before.rsplit('\n').next().is_some_and(|line| line.trim().is_empty());
+    is_at_line && openers::begins_with_calls(begun) && !only_shows(before)
+}
+
 /// Returns whether the words before an object say that it is shown to somebody, and is no call.
 pub fn only_shows(before: &str) -> bool {
     example::Before::only_shows(before)

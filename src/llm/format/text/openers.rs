@@ -281,6 +281,12 @@ pub(super) fn is_cut_off(rest: &str) -> bool {
     rest.len() >= MIN_CUT && (TOKENS.iter().any(|(token, opener)| opener.begins_call() && token.starts_with(rest)) || begins_marker())
 }
 
+/// Returns whether a text begins with a whole token that begins calls, and nothing but them.
+pub(super) fn begins_with_calls(text: &str) -> bool {
+    let opener = find(&mut Cursor::new(text, 0, true)).ok().flatten();
+    opener.is_some_and(|opener| opener.begins_call() && !matches!(opener, Channel | Opener::Recipient))
+}
+
 /// Returns whether `rest`, which nothing follows, is the beginning of any token.
 pub(super) fn is_begun(rest: &str) -> bool {
     find(&mut Cursor::new(rest, 0, false)).is_err()

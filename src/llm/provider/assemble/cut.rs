@@ -31,7 +31,7 @@ impl Assembler {
             return None;
         }
         let parsed = text::parse(words, &self.tools, None);
-        let incomplete = parsed.incomplete.as_ref().filter(|incomplete| is_sure(incomplete))?;
+        let incomplete = parsed.incomplete.as_ref().filter(|incomplete| is_sure(incomplete, words))?;
         half(&parsed, incomplete, self.finish)
     }
 }

@@ -205,7 +205,9 @@ impl Assembler {
             let is_whole =
                 incomplete.is_none() && !is_over && with_calls && matches!(neutralise(&self.text), std::borrow::Cow::Borrowed(_));
             reply.raw = Some(self.text).filter(|text| is_whole && !text.trim().is_empty());
-        } else if unsure.is_none() && (!self.parsed.calls.is_empty() || incomplete.as_ref().is_some_and(is_sure)) {
+        } else if unsure.is_none()
+            && (!self.parsed.calls.is_empty() || incomplete.as_ref().is_some_and(|incomplete| is_sure(incomplete, &self.text)))
+        {
             self.take_parsed(&mut reply, incomplete.as_ref(), is_taken);
             reply.recovered = !reply.calls.is_empty();
         } else {
@@ -323,10 +325,10 @@ impl Assembler {
     }
 }
 
-/// Returns whether there was a call that was not carried out, and not only the beginning of something.
-pub(super) fn is_sure(incomplete: &text::Incomplete) -> bool {
+/// Returns whether there was a call in a text that was not carried out, and not only the beginning of something.
+pub(super) fn is_sure(incomplete: &text::Incomplete, text: &str) -> bool {
     match incomplete.part {
-        text::Part::Call => incomplete.name.is_some(),
+        text::Part::Call => incomplete.name.is_some() || text::ends_with_mark(text, incomplete),
         text::Part::Unreadable => true,
         text::Part::Unclear | text::Part::Reasoning => false,
     }
