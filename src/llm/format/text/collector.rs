@@ -36,7 +36,7 @@ pub(super) enum Place {
 enum Held {
     Text(Place, String),
     Noise(String),
-    Likely { place: Place, raw: String, calls: Vec<Call> },
+    Likely { place: Place, raw: String, calls: Vec<Call>, is_forbidden: bool },
 }
 
 #[derive(Debug, Default)]
@@ -121,7 +121,20 @@ impl Collector {
 
     /// Takes what is a call if the message has no certain one.
     pub(super) fn likely(&mut self, place: Place, raw: &str, calls: Vec<Call>) {
-        if self.has_calls { self.text(place, raw) } else { self.held.push(Held::Likely { place, raw: raw.to_owned(), calls }) }
+        self.hold(place, raw, calls, false);
+    }
+
+    /// The same of a thought whose words forbid it.
+    pub(super) fn forbidden(&mut self, raw: &str, calls: Vec<Call>) {
+        self.hold(Place::Reasoning, raw, calls, true);
+    }
+
+    fn hold(&mut self, place: Place, raw: &str, calls: Vec<Call>, is_forbidden: bool) {
+        if self.has_calls {
+            self.text(place, raw);
+        } else {
+            self.held.push(Held::Likely { place, raw: raw.to_owned(), calls, is_forbidden });
+        }
     }
 
     pub(super) fn certain(&mut self, calls: Vec<Call>) {
@@ -162,13 +175,13 @@ impl Collector {
         } else {
             (has_likely(Place::Reasoning) && !self.has_content()).then_some(Place::Reasoning)
         };
-        if wanted == Some(Place::Reasoning) && self.weighs() {
-            // Two ways that a thought weighs: nobody knows which one it chose.
+        if wanted == Some(Place::Reasoning) && (self.weighs() || self.forbids()) {
+            // Two ways that a thought weighs, of which nobody knows which one it chose, or one that it speaks against.
             for held in self.take_held() {
                 match held {
                     Held::Text(place, text) => self.say(place, &text),
                     Held::Noise(token) => self.say_noise(&token),
-                    Held::Likely { place, raw, calls } => {
+                    Held::Likely { place, raw, calls, .. } => {
                         self.say(place, &raw);
                         self.mention(&raw, calls);
                     }
@@ -186,6 +199,11 @@ impl Collector {
         let first = self.held.iter().position(is_call).unwrap_or_default();
         let last = self.held.iter().rposition(is_call).unwrap_or_default();
         self.held.get(first..last).is_some_and(|between| between.iter().any(is_word))
+    }
+
+    /// Returns whether the words of a thought forbid a call in it.
+    fn forbids(&self) -> bool {
+        self.held.iter().any(|held| matches!(held, Held::Likely { is_forbidden: true, .. }))
     }
 
     fn take_held(&mut self) -> Vec<Held> {

@@ -8,9 +8,11 @@ use super::phrases::ASKING;
 use super::phrases::DISOWNING;
 use super::phrases::DOING;
 use super::phrases::EXPLAINING;
+use super::phrases::FORBIDDING;
 use super::phrases::INTENDING;
 use super::phrases::INTRODUCING;
 use super::phrases::LEADING_ON;
+use super::phrases::MAKING;
 use super::phrases::PROGRAMS;
 use super::phrases::SHOWING;
 
@@ -158,6 +160,17 @@ impl Before {
         }
         let is_wish = sentence.contains("would like");
         DISOWNING.iter().any(|word| has_word(&sentence, word) && !(*word == "would" && is_wish))
+    }
+
+    /// Returns whether the last sentence is one clause that ends with a colon and plainly forbids to make what follows: "Never run this:".
+    pub(super) fn forbids(&self) -> bool {
+        if !last(&self.text).trim_end().ends_with(':') {
+            return false;
+        }
+        let sentence = self.last_sentence();
+        let is_making = |rest: &str| MAKING.contains(&rest.trim_start().split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default());
+        let is_one = !sentence.contains([',', ';', '\u{2014}']) && ![" but ", " so "].iter().any(|word| sentence.contains(word));
+        is_one && FORBIDDING.iter().any(|word| has_word(&sentence, word) && sentence.split(word).skip(1).any(is_making))
     }
 
     /// Returns whether the last sentence shows what follows to whoever reads it, as what a file says, what was written, what they can do.

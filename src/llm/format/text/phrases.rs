@@ -80,6 +80,24 @@ pub(super) const DISOWNING: [&str; 30] = [
     "do you want me to",
 ];
 
+/// Words that forbid what the next one says, also of what a tag marks as a call.
+pub(super) const FORBIDDING: [&str; 11] = [
+    "never",
+    "must not",
+    "do not",
+    "don't",
+    "don\u{2019}t",
+    "should not",
+    "shouldn't",
+    "shouldn\u{2019}t",
+    "will not",
+    "won't",
+    "won\u{2019}t",
+];
+
+/// What is forbidden so, where it is about a call.
+pub(super) const MAKING: [&str; 9] = ["call", "do", "execute", "invoke", "issue", "make", "run", "send", "use"];
+
 /// How a question begins that asks for leave.
 pub(super) const ASKING: [&str; 5] = ["shall i ", "should i ", "may i ", "can i ", "could i "];
 

@@ -174,6 +174,41 @@ fn a_call_in_the_open_that_words_forbid_or_recall_is_asked_about() {
     }
 }
 
+/// Only the plainest words count before a tag.
+#[test]
+fn a_tagged_call_that_words_plainly_forbid_is_asked_about() {
+    let call = FORMATS[0].one;
+    let cut = call.strip_suffix("\n</tool_call>").expect("its end");
+    for words in [
+        "Never run the following:\n",
+        "I looked. I must never do this:\n\n",
+        "I must not do this:\n",
+        "Don't run:\n",
+        "I won\u{2019}t call it:\n",
+    ] {
+        for call in [call, cut] {
+            for (text, reasoning) in [(format!("{words}{call}"), ""), (format!("<think>{words}{call}</think>"), call)] {
+                let parsed = parse(&text, &tools(), None);
+                read(&text, None);
+                assert_eq!((parsed.calls.len(), parsed.mentions.len()), (0, 1), "{text}: {parsed:?}");
+                assert!(parsed.reasoning.ends_with(reasoning), "{parsed:?}");
+            }
+        }
+        let parsed = parse(&format!("<think>{words}{call}</think>No."), &tools(), None);
+        assert_eq!((parsed.content.as_str(), parsed.calls.len(), parsed.mentions.len()), ("No.", 0, 0), "{words}");
+    }
+    for words in [
+        "I don't know what is in it:\n",
+        "I must not break it, so I run this:\n",
+        "Never mind. I look:\n",
+        "Do not worry:\n",
+        "I do not see it.\n",
+    ] {
+        check(words, &format!("{words}{call}"), words.trim_end(), "", &[LS], None);
+        check(words, &format!("<think>{words}{call}</think>"), "", words.trim_end(), &[LS], None);
+    }
+}
+
 /// What is shown to a person at the end of an answer looks like a call in all but the words before it.
 #[test]
 fn a_call_that_is_shown_to_the_person_is_asked_about() {

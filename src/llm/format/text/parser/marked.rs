@@ -201,8 +201,9 @@ impl Parser {
             Err(Stop::More) => {
                 let end = found.end;
                 let begun = found.begun.take();
-                match quoted.or_else(|| self.is_told().then_some(Quoted::Disowned)) {
-                    Some(quoted) => self.quote(text, found, quoted),
+                match quoted.or_else(|| (self.is_told() || self.is_forbidden()).then_some(Quoted::Disowned)) {
+                    Some(quoted) if self.state == State::Text => self.quote(text, found, quoted),
+                    Some(_) => self.forbid(text, found),
                     None => self.accept(text, found.calls, Certainty::Certain, end),
                 };
                 match closed {
@@ -273,6 +274,7 @@ impl Parser {
                 self.out.noise(&text[end..at]);
                 self.go(at)
             }
+            Behind::Nothing if self.is_forbidden() => self.forbid(text, found),
             Behind::Nothing => {
                 let had_calls = self.out.has_calls();
                 let step = self.accept(text, found.calls, Certainty::Certain, end);
@@ -291,7 +293,22 @@ impl Parser {
         let is_behind_answer = self.state == State::Text && self.is_final && self.before.has_words();
         // "It looks like this:" speaks of a call, tag or no tag.
         let is_presented = self.state == State::Text && self.line.is_blank() && self.before.presents();
-        (self.is_told() || is_behind_answer || is_presented).then_some(Quoted::Disowned)
+        let is_forbidden = self.state == State::Text && self.is_forbidden();
+        (self.is_told() || is_behind_answer || is_presented || is_forbidden).then_some(Quoted::Disowned)
+    }
+
+    /// Returns whether the words right before plainly forbid what is marked as a call.
+    fn is_forbidden(&self) -> bool {
+        match self.state {
+            State::Text => self.line.is_blank() && self.before.forbids(),
+            State::Thought(_) => self.pondered.forbids(),
+        }
+    }
+
+    /// Takes calls of a thought whose own words forbid them: they may be asked about where nothing else comes of it.
+    fn forbid(&mut self, text: &str, found: Found) -> Step {
+        self.out.forbidden(&text[self.at..found.end], found.calls);
+        self.go(found.end)
     }
 
     /// Notes a block that could not be read, unless it stands where examples do.

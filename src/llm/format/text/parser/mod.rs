@@ -61,6 +61,8 @@ pub struct Parser {
     state: State,
     line: Line,
     before: Before,
+    /// The same within a thought.
+    pondered: Before,
     within: Within,
     /// A thought may begin here: nothing was said since the beginning, or since a call.
     may_think: bool,
@@ -136,6 +138,7 @@ impl Parser {
             state: thought.map_or(State::Text, State::Thought),
             line: Line::default(),
             before: Before::default(),
+            pondered: Before::default(),
             within: Within::default(),
             may_think: true,
             has_thought: thought.is_some(),
@@ -291,6 +294,8 @@ impl Parser {
                     Header::Possible | Header::Passed => Header::Passed,
                 };
             }
+        } else {
+            self.pondered.add(text);
         }
         let place = self.place();
         self.out.text(place, text);
@@ -366,6 +371,7 @@ impl Parser {
             self.out.likely(place, &text[self.at..end], calls);
         }
         self.before.clear();
+        self.pondered.clear();
         self.line.restart();
         self.may_think = true;
         self.go(end)
@@ -430,6 +436,7 @@ impl Parser {
         self.may_think = true;
         self.line.restart();
         self.before.clear();
+        self.pondered.clear();
         self.within.clear();
     }
 
