@@ -216,7 +216,9 @@ impl Rule {
             let words = named(script, &around, at);
             let is_it = |from: &usize| {
                 let behind = &words[from + 1..words.len().min(from + NAMED_MAX)];
-                self.is_among(&words[*from]) || self.is_program(&words[*from]) && self.fits_versions(&words[*from], &behind.join(" "))
+                let fits = |behind: &[String]| self.fits_versions(&words[*from], &behind.join(" "));
+                let without_options = || words[*from] == "git" && fits(behind_options_of_git(behind));
+                self.is_among(&words[*from]) || self.is_program(&words[*from]) && (fits(behind) || without_options())
             };
             (0..words.len()).find(is_it).map(|from| words[from].clone())
         })
@@ -322,6 +324,22 @@ impl Rule {
             }
         }
     }
+}
+
+/// Returns what stands behind the options of git itself, in front of its verb.
+fn behind_options_of_git(words: &[String]) -> &[String] {
+    let mut rest = words;
+    while let [option, behind @ ..] = rest {
+        let n_values = match option.as_str() {
+            // What it is given may have been taken apart.
+            "-C" => 1,
+            "-c" => 2,
+            _ if option.starts_with('-') => 0,
+            _ => break,
+        };
+        rest = behind.get(n_values..).unwrap_or_default();
+    }
+    rest
 }
 
 /// Returns whether each command of a script only reads or is allowed by one of the rules, and nothing else may be started.

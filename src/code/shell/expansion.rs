@@ -280,7 +280,8 @@ fn folder(inside: &str, is_within: bool, is_own: &mut bool) -> Option<String> {
         ["pwd"] | ["pwd", "-P" | "-L"] if is_within => "$PWD".to_owned(),
         ["cd", ..] => from_here(&gone_to(&words, is_plain)?, *is_own),
         ["git", "rev-parse", "--show-toplevel"] => "$(git rev-parse --show-toplevel)".to_owned(),
-        ["git", asked @ ..] if asks_git_folder(asked) => GIT_FOLDER[0].to_owned(),
+        ["command", "git", asked @ ..] | ["git" | "/usr/bin/git", asked @ ..] if asks_git_folder(asked) => GIT_FOLDER[0].to_owned(),
+        ["git", "rev-parse", "--git-path", path] if !path.contains("..") => format!("{}/{path}", GIT_FOLDER[0]),
         _ => return None,
     };
     // Above a folder that is not known lies anything.
@@ -290,7 +291,14 @@ fn folder(inside: &str, is_within: bool, is_own: &mut bool) -> Option<String> {
 
 /// Returns whether git is asked for the folder in which it keeps all, perhaps with something else in case it fails.
 fn asks_git_folder(words: &[&str]) -> bool {
-    let words = if let ["-C", ".", rest @ ..] = words { rest } else { words };
+    let mut words = words;
+    loop {
+        words = match words {
+            ["-C" | "-c", _, rest @ ..] => rest,
+            [option, rest @ ..] if option.starts_with("--") => rest,
+            _ => break,
+        };
+    }
     let ["rev-parse", options @ ..] = words else { return false };
     let mut asked = options.iter().take_while(|word| **word != "||").peekable();
     let is_folder = |word: &str| matches!(word, "--git-dir" | "--absolute-git-dir" | "--git-common-dir");

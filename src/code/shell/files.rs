@@ -13,6 +13,7 @@ use super::changed;
 use super::runs;
 use super::runs::Taken;
 use super::written;
+use super::written::Said;
 use super::written::Written;
 use super::written::key;
 
@@ -45,8 +46,8 @@ impl Held {
         Self { is_unread: true, ..Self::default() }
     }
 
-    fn of(text: String) -> Self {
-        Self { whole: text, ..Self::default() }
+    fn said(Said { text, expands }: Said) -> Self {
+        Self { whole: text, is_unread: expands, ..Self::default() }
     }
 
     /// Returns every text that it may be.
@@ -120,6 +121,8 @@ pub(super) enum How {
 pub(super) struct Files {
     held: BTreeMap<String, Held>,
     ran: HashSet<String>,
+    /// Links that it made, each with what it leads to: what is written there later is behind them, too.
+    links: Vec<(String, String)>,
     /// There are more than are kept: whatever is run may be one of them.
     is_full: bool,
     /// It says itself where programs are looked for.
@@ -130,10 +133,18 @@ impl Files {
     /// Remembers what a command writes; `before` is what pipes into it.
     pub(super) fn note(&mut self, command: &Command, before: Option<&Command>) {
         for Written { file, text, expands, adds } in written::files(command, before) {
-            self.put(file, |held| {
-                held.take(text, adds);
-                held.is_unread |= expands;
-            });
+            let links: Vec<String> = self.links.iter().filter(|(_, to)| *to == file).map(|(link, _)| link.clone()).collect();
+            for file in links.into_iter().chain([file]) {
+                self.put(file, |held| {
+                    held.take(text.clone(), adds);
+                    held.is_unread |= expands;
+                });
+            }
+        }
+        if let Some((from, to)) = written::copied(command).filter(|_| command.name() == Some("ln") && self.links.len() < FILES_MAX)
+            && let Some(from) = from.iter().find(|word| !word.text.starts_with('-'))
+        {
+            self.links.push((key(to), key(from)));
         }
         // What is there already may hold anything then.
         for file in changed::files(command) {
@@ -185,7 +196,7 @@ impl Files {
             (self.is_full || self.held.contains_key(program.known()?)).then(|| (program, command.words.clone()))
         };
         let (file, words) = runs::script(command, before).or_else(by_path)?;
-        let held = written::substituted(file).map(Held::of);
+        let held = written::substituted(file).map(Held::said);
         let file = key(file);
         let held = held.or_else(|| self.find(&file))?;
         let how = match command.name() {

@@ -27,6 +27,7 @@ mod read;
 mod runs;
 mod said;
 mod sed_script;
+mod texts;
 mod unwrap;
 mod values;
 mod walk;

@@ -49,9 +49,13 @@ pub(super) fn parse(text: &str) -> Option<Tree> {
     (n_pieces > 0).then_some(tree)
 }
 
+/// Pipes in a row: with a quoted word in front of them the parser goes back over all of them at the end.
+const PIPES_MAX: usize = 1000;
+
 fn is_too_deep(text: &str) -> bool {
     // `n_counted` are backquotes, functions, and what closes nothing: each makes the parser look back over all of them.
-    let (mut n_open, mut n_counted, mut last) = (0_usize, 0_usize, b' ');
+    let (mut n_open, mut n_counted, mut n_pipes, mut last, mut last_sign) = (0_usize, 0_usize, 0_usize, b' ', b' ');
+    let mut is_first = true;
     text.bytes().any(|byte| {
         match byte {
             b'(' | b'{' => n_open += 1,
@@ -60,10 +64,16 @@ fn is_too_deep(text: &str) -> bool {
                 n_open = n_open.saturating_sub(1);
             }
             b'`' => n_counted += 1,
+            // A line of a table begins with one.
+            b'|' if is_first && last_sign != b'\\' => n_pipes = 1,
+            b'|' => n_pipes += 1,
+            b'\n' if !matches!(last_sign, b'|' | b'\\') => n_pipes = 0,
             _ => {}
         }
         last = byte;
-        n_open > OPEN_MAX || n_counted > OPEN_MAX
+        is_first = byte == b'\n' || is_first && byte.is_ascii_whitespace();
+        last_sign = if byte.is_ascii_whitespace() { last_sign } else { byte };
+        n_open > OPEN_MAX || n_counted > OPEN_MAX || n_pipes > PIPES_MAX
     })
 }
 
@@ -88,5 +98,9 @@ mod tests {
         let text = "x ".repeat(60_000);
         assert!(parse(&text).is_some() && parse(&format!("echo {text}")).is_some());
         assert!(parse(&format!("[ {}", "cd a;".repeat(25_000))).is_none());
+        assert!(parse(&format!("echo \"x\" {}", "| cat ".repeat(999))).is_some());
+        assert!(parse(&format!("echo \"x\" {}", "| cat ".repeat(1001))).is_none());
+        assert!(parse(&format!("echo \"x\" {}", "|\ncat ".repeat(1001))).is_none());
+        assert!(parse(&format!("cat <<E\n{}E\n", "| a | b |\n".repeat(3000))).is_some());
     }
 }

@@ -91,6 +91,9 @@ pub(super) fn script<'a>(command: &'a Command, before: Option<&'a Command>) -> O
     if !RUNNING.contains(&command.name()?) {
         return program.text.contains('/').then(|| (program, command.words.clone()));
     }
+    if only_checks(command) {
+        return None;
+    }
     // Behind it stands a text, and no file.
     let has = |letter: char| {
         let is_it = |word: &Word| word.text.starts_with('-') && !word.text.starts_with("--") && word.text.contains(letter);
@@ -114,6 +117,12 @@ pub(super) fn script<'a>(command: &'a Command, before: Option<&'a Command>) -> O
     };
     let words = [program].into_iter().chain(first.into_iter().flat_map(|at| &command.words[at..])).cloned().collect();
     Some((file?, words))
+}
+
+/// Returns whether a shell reads what it is given and runs nothing of it.
+pub(super) fn only_checks(command: &Command) -> bool {
+    let options = command.arguments().iter().take_while(|word| word.text.starts_with(['-', '+']));
+    options.map(|word| word.text.as_str()).eq(["-n"])
 }
 
 /// Returns whether a path leads to what a program is given to read, and to no file that is there.

@@ -7,6 +7,7 @@ use super::LENGTH_MAX;
 use super::Redirection;
 use super::Word;
 use super::WordKind;
+use super::fits;
 use super::runs::RUNNING;
 
 /// Programs that take what they are given for names, or pass it on.
@@ -14,6 +15,9 @@ const TAKING: [&str; 10] = ["xargs", "read", "mapfile", "readarray", "sort", "un
 
 /// Programs that write what they read, as it is.
 const PASSING: [&str; 2] = ["cat", "tee"];
+
+/// What git keeps all in, which is looked for by that name.
+const GIT: &str = ".git";
 
 /// All that git keeps: it lies in any folder, and hidden files are seldom among it.
 const TRACKED: &str = "**/*";
@@ -59,7 +63,8 @@ pub(super) fn passed(command: &Command, passing: Option<String>) -> Option<Strin
 
 /// Returns the words that a command writes, where something expands in them: as they are written.
 pub(super) fn as_written(command: &Command) -> String {
-    let words: Vec<String> = command.arguments().iter().map(|word| word.text.clone()).collect();
+    let is_option = |word: &&Word| matches!(word.text.as_str(), "-n" | "-e" | "-E" | "-ne" | "-en" | "--");
+    let words: Vec<String> = command.arguments().iter().skip_while(is_option).map(|word| word.text.clone()).collect();
     let text = if command.name() == Some("printf") { formatted(&words) } else { words.join(" ") };
     text.replace("\\n", "\n") + "\n"
 }
@@ -181,19 +186,25 @@ pub(super) fn found(command: &Command) -> Option<String> {
     let (places, rest) = arguments.split_at(n_places);
     // With a test it names some of them, but for one that all names pass.
     let mut rest = rest.iter();
+    let mut finds_git = false;
     while let Some(word) = rest.next() {
         match word.text.as_str() {
-            "-print" | "-print0" | "-depth" | "-xdev" | "-mount" | "-follow" => {}
+            "-print" | "-print0" | "-depth" | "-xdev" | "-mount" | "-follow" | "-prune" => {}
             "-mindepth" | "-maxdepth" | "-type" => {
                 rest.next();
             }
-            "-name" | "-path" if rest.next().is_some_and(is_all) => {}
+            "-name" | "-path" | "-iname" => match rest.next() {
+                Some(word) if is_all(word) => {}
+                Some(word) if word.text.starts_with(".g") && fits(word.text.as_bytes(), GIT.as_bytes()) => finds_git = true,
+                _ => return None,
+            },
             "-exec" | "-execdir" | "-ok" | "-okdir" => break,
             _ => return None,
         }
     }
-    let below = |place: &Word| format!("{}/**", place.text.trim_end_matches('/'));
-    Some(if places.is_empty() { "./**".to_owned() } else { places.iter().map(below).collect::<Vec<_>>().join(" ") })
+    let all = if finds_git { GIT } else { "**" };
+    let below = |place: &Word| format!("{}/{all}", place.text.trim_end_matches('/'));
+    Some(if places.is_empty() { format!("./{all}") } else { places.iter().map(below).collect::<Vec<_>>().join(" ") })
 }
 
 /// Returns what a command writes.

@@ -57,11 +57,13 @@ pub(super) fn files(command: &Command, before: Option<&Command>) -> Vec<Written>
             is_given("-o").chain(is_given("--output")).chain(arguments.last().filter(|_| by_its_name)).collect()
         }
         "wget" => is_given("-O").chain(arguments.last()).collect(),
+        "git" | "iconv" | "pandoc" | "shuf" | "strace" => is_given("-o").chain(is_given("--output")).collect(),
+        "xxd" | "history" => arguments.last().filter(|word| !word.text.starts_with('-')).into_iter().collect(),
         _ => Vec::new(),
     };
     let writes = !named.is_empty() || targets.peek().is_some();
     let text = if writes { text(command, before) } else { None };
-    let expanding = if writes && text.is_none() { with_expansions(command) } else { None };
+    let expanding = if writes && text.is_none() { with_expansions(command, before) } else { None };
     let (expands, text) = (expanding.is_some(), text.or(expanding));
     for redirection in targets {
         let Some(target) = redirection.target.as_ref().filter(|target| !target.text.starts_with("/dev/")) else { continue };
@@ -72,6 +74,15 @@ pub(super) fn files(command: &Command, before: Option<&Command>) -> Vec<Written>
     let is_stream = |word: &Word| ["/dev/", "/proc/", "<("].iter().any(|begin| word.text.starts_with(begin));
     if let Some((_, to)) = copied(command).filter(|(from, _)| from.iter().any(is_stream)) {
         files.push(Written { file: key(to), text: None, expands: false, adds: false });
+    }
+    if matches!(name, "git" | "iconv" | "pandoc" | "shuf" | "strace") {
+        let glued = arguments.iter().filter_map(|word| word.text.strip_prefix("--output=").or_else(|| word.text.strip_prefix("-o")));
+        files.extend(glued.filter(|path| !path.is_empty()).map(|path| Written {
+            file: key(&Word::unknown(path)),
+            text: None,
+            expands: false,
+            adds: false,
+        }));
     }
     if name == "dd" {
         let of = arguments.iter().filter_map(|word| word.text.strip_prefix("of="));
@@ -134,8 +145,15 @@ fn text(command: &Command, before: Option<&Command>) -> Option<String> {
     }
 }
 
+/// What a substitution says.
+pub(super) struct Said {
+    pub(super) text: String,
+    /// Something expands in it: that text says most of what it will be.
+    pub(super) expands: bool,
+}
+
 /// Returns what a substitution says that is one command which writes what stands in the text: `$(cat <<'END' …)`, `<(printf …)`.
-pub(super) fn substituted(word: &Word) -> Option<String> {
+pub(super) fn substituted(word: &Word) -> Option<Said> {
     let inside = word.text.strip_prefix(['$', '<'])?.strip_prefix('(')?.strip_suffix(')')?;
     let begins = ["cat", "echo", "printf"].iter().any(|name| inside.trim_start().starts_with(name));
     if word.kind != WordKind::Unknown || !begins || inside.len() > SUBSTITUTED_MAX {
@@ -145,21 +163,30 @@ pub(super) fn substituted(word: &Word) -> Option<String> {
     walk::walk(inside, &parse::parse(inside)?, 0, &mut found);
     let [command] = found.commands.as_slice() else { return None };
     let is_plain = found.doubts.is_empty() && command.redirections.iter().all(|redirection| redirection.operator.starts_with("<<"));
-    let text = text(command, None).filter(|_| is_plain)?;
-    Some(if word.text.starts_with('$') { text.trim_end_matches('\n').to_owned() } else { text })
+    let known = text(command, None);
+    let expands = known.is_none();
+    let text = known.or_else(|| with_expansions(command, None)).filter(|_| is_plain)?;
+    let text = if word.text.starts_with('$') { text.trim_end_matches('\n').to_owned() } else { text };
+    Some(Said { text, expands })
 }
 
 /// Returns the here-document, or the words, in which something expands that a command writes, as they stand in the text.
-fn with_expansions(command: &Command) -> Option<String> {
-    let expands = || command.arguments().iter().any(|word| word.kind == WordKind::Unknown);
+fn with_expansions(command: &Command, before: Option<&Command>) -> Option<String> {
+    let expands = |command: &Command| command.arguments().iter().any(|word| word.kind == WordKind::Unknown);
+    let piped = || before.filter(|_| command.piped).and_then(|before| with_expansions(before, None));
     let writes = match command.name()? {
-        "echo" | "printf" if expands() => return Some(said::as_written(command)),
+        "echo" | "printf" if expands(command) => return Some(said::as_written(command)),
         "cat" => command.arguments().iter().all(|word| word.text == "-"),
         name => name == "tee",
     };
-    let given = command.redirections.iter().rev().find(|redirection| redirection.operator.starts_with('<'))?;
-    let target = given.target.as_ref().filter(|target| writes && given.operator == "<<" && target.kind == WordKind::Unknown)?;
-    Some(heredoc::without_backslashes(&target.text))
+    let given = command.redirections.iter().rev().find(|redirection| redirection.operator.starts_with('<'));
+    let Some(given) = given else { return if writes { piped() } else { None } };
+    let target = given.target.as_ref().filter(|target| writes && target.kind == WordKind::Unknown)?;
+    match given.operator.as_str() {
+        "<<" => Some(heredoc::without_backslashes(&target.text)),
+        "<<<" => Some(target.text.clone() + "\n"),
+        _ => None,
+    }
 }
 
 fn input(command: &Command, before: Option<&Command>) -> Option<String> {

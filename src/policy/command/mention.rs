@@ -210,7 +210,9 @@ pub(in crate::policy) fn named(script: &Script, around: &Around<'_>, at: usize) 
     let is_data = command.words.is_empty() || DATA.contains(&name) || reading::is_reader(name) || around.functions.contains(name);
     let read = command.redirections.iter().filter(|redirection| redirection.reads()).filter_map(|redirection| redirection.target.as_ref());
     if !is_data || starts_by_verb(name, own) {
-        let is_target = |word: &&Word| BUILDS.contains(&name) && !word.text.starts_with('-') && !word.text.contains('=');
+        // Behind such a word stands a command of its own: `tox exec -- …`, `just --command …`.
+        let has_command = own.iter().any(|word| matches!(word.text.as_str(), "--" | "--command" | "-c"));
+        let is_target = |word: &&Word| BUILDS.contains(&name) && !has_command && !word.text.starts_with('-') && !word.text.contains('=');
         let given = command.redirections.iter().filter(|redirection| redirection.operator.starts_with("<<"));
         let given = given.filter_map(|redirection| redirection.target.as_ref());
         let words = own.iter().filter(|word| !is_target(word)).chain(given).chain(read.filter(|word| may_be_program(word)));
@@ -251,7 +253,13 @@ fn starts_by_verb(name: &str, words: &[Word]) -> bool {
         "find" | "gfind" => words.iter().any(|word| word.text.starts_with("-exec") || word.text.starts_with("-ok")) && is_outside(verb),
         // `go build -toolexec`, `cargo --config`, `npm --script-shell`.
         "go" | "cargo" | "npm" | "pnpm" | "yarn" | "uv" | "pytest" => {
-            words.iter().any(|word| word.text.starts_with('-') && has_program(&word.text))
+            let starts = match verb {
+                "watch" => name == "cargo",
+                "exec" | "x" | "dlx" | "pkg" | "config" => name != "cargo" && name != "go",
+                _ => false,
+            };
+            let recursive = || words.iter().any(|word| matches!(word.text.as_str(), "exec" | "dlx"));
+            starts || (name == "pnpm" && recursive()) || words.iter().any(|word| word.text.starts_with('-') && has_program(&word.text))
         }
         _ => false,
     }

@@ -77,7 +77,7 @@ impl Reader {
         let mut given = Vec::new();
         // `make -f <(printf …)`
         let told = command.words.iter().filter(|word| runs::is_make(command) && word.text.starts_with("<("));
-        given.extend(told.take(self.calls).filter_map(written::substituted));
+        given.extend(told.take(self.calls).filter_map(written::substituted).map(|said| said.text));
         self.calls -= given.len();
         for (file, held) in programs {
             if held.may_be_more() {

@@ -9,6 +9,9 @@ use crate::code::shell::numbers;
 use crate::code::shell::numbers::Computed;
 use crate::code::shell::walk;
 
+/// Variables of the shell itself that hold numbers: what they are given is computed.
+const COMPUTING: [&str; 6] = ["RANDOM", "OPTIND", "HISTCMD", "SECONDS", "LINENO", "SRANDOM"];
+
 impl Reader {
     /// Doubts what is computed from variables that may hold more than a number, and takes those that hold one for one word.
     pub(super) fn numbers(&mut self) {
@@ -31,6 +34,22 @@ impl Reader {
         }
         for word in self.script.commands.iter_mut().flat_map(|command| &mut command.words) {
             word.quoted |= numbers.is_word(word);
+        }
+    }
+
+    /// Doubts what is given to variables that the shell computes: it would run a substitution in the index of what stands there.
+    pub(super) fn computing(&mut self) {
+        let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        let is_computed = |name: &str, word: Option<&Word>| COMPUTING.contains(&name) && !word.and_then(Word::known).is_some_and(is_number);
+        let sets = self.script.commands.iter().flat_map(|command| &command.assignments);
+        let sets = sets.filter(|set| is_computed(&set.name, set.value.as_ref())).map(|set| set.name.clone());
+        let values = self.script.values.iter().filter(|value| is_computed(&value.variable, Some(&value.word)));
+        let reads = self.script.commands.iter().filter(|command| matches!(command.name(), Some("read" | "mapfile" | "readarray")));
+        let reads = reads.flat_map(Command::arguments).filter(|word| COMPUTING.contains(&word.text.as_str()));
+        let found: Vec<String> =
+            sets.chain(values.map(|value| value.variable.clone())).chain(reads.map(|word| word.text.clone())).collect();
+        for name in found {
+            self.doubt(&name, numbers::COMPUTES);
         }
     }
 

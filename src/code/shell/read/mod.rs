@@ -24,6 +24,7 @@ use super::parse;
 use super::pieces;
 use super::runs;
 use super::said;
+use super::texts::Texts;
 use super::unwrap;
 use super::unwrap::Inner;
 use super::unwrap::starters;
@@ -83,6 +84,7 @@ pub fn read_with_marks(text: &str) -> Script {
     let referred = reader.values.referred(&reader.script.values);
     reader.script.values.extend(referred);
     reader.names();
+    reader.computing();
     reader.numbers();
     reader.script
 }
@@ -115,6 +117,7 @@ struct Reader {
     given_left: usize,
     handed: usize,
     values: Values,
+    texts: Texts,
     computed: Vec<Computed>,
     /// What functions do, by their names.
     bodies: HashMap<String, String>,
@@ -220,6 +223,8 @@ impl Reader {
                 around.clone_from(&command.given);
             }
             self.script.values.extend(values::read_lines(&command));
+            let held = self.texts.read_by(&command);
+            self.texts.note(&command);
             let is_in_function = found.functions.iter().any(|function| function.body.contains(&(starts.len() - 1)));
             let again = self.values.put_in(&command, &mut self.left);
             let told = self.with_told_words(&command);
@@ -249,6 +254,9 @@ impl Reader {
             self.given_words = given_words;
             if let Some(called) = called {
                 self.call(&called, depth);
+            }
+            if let Some(text) = held {
+                self.text(&text, depth + 1, shell);
             }
         }
         self.into.truncate(groups.first().map_or(self.into.len(), |(_, n_before)| *n_before));

@@ -72,14 +72,15 @@ impl Reader {
         Some(told)
     }
 
-    /// Puts what a substitution says in its place; returns whether that is known.
+    /// Puts what a substitution says in its place; returns whether that is known, or most of it.
     fn tell(&mut self, word: &mut Word) -> bool {
         if self.n_told >= TOLD_MAX || !word.text.starts_with("$(") {
             return false;
         }
         self.n_told += 1;
-        let Some(text) = written::substituted(word) else { return false };
-        *word = Word { text, kind: WordKind::Known, plain: false, quoted: word.quoted };
+        let Some(said) = written::substituted(word) else { return false };
+        let kind = if said.expands { WordKind::Unknown } else { WordKind::Known };
+        *word = Word { text: said.text, kind, plain: false, quoted: word.quoted };
         true
     }
 }

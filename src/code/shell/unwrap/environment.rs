@@ -57,6 +57,23 @@ pub(super) fn set(command: &Command, unwrapped: &mut Unwrapped) {
     }
 }
 
+/// Looks at variables that a command of the shell sets otherwise than by an assignment: `read NAME`, `printf -v NAME`.
+pub(super) fn named(name: &str, arguments: &[Word], unwrapped: &mut Unwrapped) {
+    let names: &[Word] = match (name, arguments) {
+        ("read" | "mapfile" | "readarray" | "getopts", all) => all,
+        ("printf", [option, behind @ ..]) if option.text.starts_with("-v") => &arguments[..=behind.len().min(1)],
+        ("wait", all) if all.iter().any(|word| word.text.starts_with("-p")) => all,
+        _ => return,
+    };
+    for word in names {
+        let text = word.text.trim_start_matches("-v").trim_start_matches("-p");
+        let variable = text.split('[').next().unwrap_or(text);
+        if COMMANDS.contains(&variable) || may_start(variable, None) {
+            unwrapped.doubt(&word.text, "what obeys it may start a program");
+        }
+    }
+}
+
 /// Returns whether a variable holds a file of commands, settings or options, with which a program may start others.
 fn may_start(name: &str, value: Option<&str>) -> bool {
     let is = |names: &[&str]| value.is_some_and(|value| names.contains(&value));

@@ -70,6 +70,7 @@ pub(super) fn unwrap(command: &Command) -> Unwrapped {
         return unwrapped;
     };
     let arguments = command.arguments();
+    environment::named(name, arguments, &mut unwrapped);
     shell::evaluated(name, command, &mut unwrapped);
     starters::started(name, command, &mut unwrapped);
     literal::handed(name, arguments, &mut unwrapped);
@@ -131,7 +132,7 @@ pub(super) fn behind_starters(command: &Command) -> Option<Command> {
         let Some(wrapper) = wrapper.filter(|wrapper| !REPEATING.contains(&wrapper.name)) else { break };
         let skipped = usize::from(wrapper.verb.is_some());
         let scan = Scan::new(command.arguments().get(skipped..).unwrap_or_default(), wrapper);
-        if scan.has_doubt || scan.rest.is_empty() {
+        if scan.has_doubt || scan.writes || scan.rest.is_empty() {
             break;
         }
         behind = Some(Command { words: scan.rest.to_vec(), ..command.clone() });
@@ -152,6 +153,12 @@ fn wrapped(command: &Command, wrapper: &Wrapper, unwrapped: &mut Unwrapped) {
         if let Some(behind) = scan.rest.get(1..).filter(|behind| !behind.is_empty()) {
             unwrapped.inner.push(Inner::Command(Command { words: behind.to_vec(), ..Command::default() }));
         }
+    }
+    // Behind an option it need not be told for which machine.
+    if wrapper.name == "setarch" && !scan.flags.is_empty() {
+        let n_before = command.arguments().len() - scan.rest.len();
+        let words = command.arguments().get(n_before.saturating_sub(1)..).unwrap_or_default().to_vec();
+        unwrapped.inner.push(Inner::Command(Command { words, ..Command::default() }));
     }
     if wrapper.name == "command" && scan.flags.contains(['v', 'V']) {
         return;

@@ -3,6 +3,7 @@ use super::super::Word;
 use super::super::WordKind;
 use super::super::only_in_bash;
 use super::super::runs::is_stream;
+use super::super::runs::only_checks;
 use super::Inner;
 use super::UNKNOWN_TEXT;
 use super::Unwrapped;
@@ -25,6 +26,9 @@ pub(super) fn read_by(name: &str, text: &str, unwrapped: &mut Unwrapped) {
 
 /// A shell: the text behind `-c`, or what it is given to read.
 pub(super) fn shell(command: &Command, name: &str, unwrapped: &mut Unwrapped) {
+    if only_checks(command) {
+        return;
+    }
     let mut arguments = command.arguments().iter();
     let (mut has_text, mut reads_input, mut is_login) = (false, false, false);
     let mut given_words: Vec<Word> = command.program().into_iter().cloned().collect();
@@ -109,7 +113,7 @@ fn text_given(command: &Command) -> Option<&str> {
 /// Returns the text of a here-document in which something expands, as it is written: most of it is what it says.
 fn text_with_expansions(command: &Command) -> Option<String> {
     let given = command.redirections.iter().rev().find(|redirection| redirection.operator.starts_with('<'))?;
-    (given.operator == "<<").then(|| given.target.as_ref().map(|target| target.text.clone()))?
+    matches!(given.operator.as_str(), "<<" | "<<<").then(|| given.target.as_ref().map(|target| target.text.clone()))?
 }
 
 /// `source FILE` reads a file that is there already, unless its name is not known.
@@ -218,6 +222,11 @@ pub(super) fn evaluated(name: &str, command: &Command, unwrapped: &mut Unwrapped
     ];
     if !TAKE_NAMES.contains(&name) {
         return;
+    }
+    let refers = |word: &Word| word.text.strip_prefix('-').is_some_and(|letters| letters.contains('n') && !letters.contains('-'));
+    let is_reference = matches!(name, "declare" | "typeset" | "local") && command.arguments().iter().any(refers);
+    for set in command.assignments.iter().filter(|set| is_reference && set.value.as_ref().and_then(Word::known).is_none()) {
+        unwrapped.doubt(&set.name, "what it stands for may be an index, and run what stands in that");
     }
     let holds = |text: &str| text.contains('[') && (text.contains("$(") || text.contains('`'));
     if let Some(word) = computed_name(name, command.arguments()) {
