@@ -28,6 +28,7 @@ use tokio::io::AsyncWriteExt;
 use tokio_util::sync::CancellationToken;
 
 use crate::support::ScriptedModel;
+use crate::support::alone::is_alone;
 use crate::support::scripted_model::Running;
 use crate::support::scripted_model::exceeded;
 use crate::support::scripted_model::serve::TEMPLATE;
@@ -466,6 +467,9 @@ async fn an_interrupt_returns_what_there_is_within_a_second() {
 
 #[tokio::test]
 async fn a_hundred_megabytes_without_a_line_break_are_refused_in_flat_memory() {
+    if !is_alone("llm::a_hundred_megabytes_without_a_line_break_are_refused_in_flat_memory") {
+        return;
+    }
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
     let server = tokio::spawn(async move {

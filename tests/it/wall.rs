@@ -24,6 +24,7 @@ use podbay::wire::message::Facts;
 use podbay::wire::message::Stream;
 use tokio_util::sync::CancellationToken;
 
+use crate::support::alone::is_alone;
 use crate::support::guest::PATIENCE;
 use crate::support::guest::TestGuest;
 use crate::support::guest::bash;
@@ -160,6 +161,9 @@ async fn many_calls_run_at_once() {
 
 #[tokio::test]
 async fn a_reader_that_is_slow_makes_the_command_wait() {
+    if !is_alone("wall::a_reader_that_is_slow_makes_the_command_wait") {
+        return;
+    }
     let guest = TestGuest::start().await;
     let before = resident_bytes();
     let bash = Bash { stream_bytes: u64::MAX, ..bash("head -c 50000000 /dev/zero; touch printed") };

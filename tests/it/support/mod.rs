@@ -1,5 +1,6 @@
 //! What several tests need.
 
+pub(crate) mod alone;
 pub(crate) mod desk;
 pub(crate) mod engine_proxy;
 pub(crate) mod guest;
