@@ -4,6 +4,7 @@ use super::Options;
 use super::Set;
 use super::covered;
 use super::dispatch::Printed;
+use super::git_words;
 use super::limit::limit_words;
 use super::render_changed::render_changed;
 use super::render_changed::render_tree;
@@ -365,7 +366,8 @@ fn render_command(command: &CommandEnded, printed: &Printed, options: &Options) 
             if code != 0 || body.trim().is_empty() || !notes.is_empty() {
                 notes.push(format!("exit code {code}"));
             }
-            notes.extend(covered::hint(&body).filter(|_| code != 0).map(str::to_owned));
+            let hints = [covered::hint(&body), git_words::hint(&body)];
+            notes.extend(hints.into_iter().flatten().filter(|_| code != 0).map(str::to_owned));
             code == 0
         }
         End::Signaled { signal } => {

@@ -50,7 +50,7 @@ pub(super) fn parse(text: &str) -> Option<Tree> {
 }
 
 /// Pipes in a row: with a quoted word in front of them the parser goes back over all of them at the end.
-const PIPES_MAX: usize = 1000;
+const PIPES_MAX: usize = 4000;
 
 fn is_too_deep(text: &str) -> bool {
     // `n_counted` are backquotes, functions, and what closes nothing: each makes the parser look back over all of them.
@@ -98,9 +98,9 @@ mod tests {
         let text = "x ".repeat(60_000);
         assert!(parse(&text).is_some() && parse(&format!("echo {text}")).is_some());
         assert!(parse(&format!("[ {}", "cd a;".repeat(25_000))).is_none());
-        assert!(parse(&format!("echo \"x\" {}", "| cat ".repeat(999))).is_some());
-        assert!(parse(&format!("echo \"x\" {}", "| cat ".repeat(1001))).is_none());
-        assert!(parse(&format!("echo \"x\" {}", "|\ncat ".repeat(1001))).is_none());
+        assert!(parse(&format!("echo \"x\" {}", "| cat ".repeat(1000))).is_some());
+        assert!(parse(&format!("echo \"x\" {}", "| cat ".repeat(4001))).is_none());
+        assert!(parse(&format!("echo \"x\" {}", "|\ncat ".repeat(4001))).is_none());
         assert!(parse(&format!("cat <<E\n{}E\n", "| a | b |\n".repeat(3000))).is_some());
     }
 }

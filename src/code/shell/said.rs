@@ -186,13 +186,14 @@ pub(super) fn found(command: &Command) -> Option<String> {
     let (places, rest) = arguments.split_at(n_places);
     // With a test it names some of them, but for one that all names pass.
     let mut rest = rest.iter();
-    let mut finds_git = false;
+    let (mut finds_git, mut is_deep) = (false, false);
     while let Some(word) = rest.next() {
         match word.text.as_str() {
             "-print" | "-print0" | "-depth" | "-xdev" | "-mount" | "-follow" | "-prune" => {}
-            "-mindepth" | "-maxdepth" | "-type" => {
+            "-maxdepth" | "-type" => {
                 rest.next();
             }
+            "-mindepth" => is_deep = rest.next().is_some_and(|word| !matches!(word.text.as_str(), "0" | "1")),
             "-name" | "-path" | "-iname" => match rest.next() {
                 Some(word) if is_all(word) => {}
                 Some(word) if word.text.starts_with(".g") && fits(word.text.as_bytes(), GIT.as_bytes()) => finds_git = true,
@@ -201,6 +202,10 @@ pub(super) fn found(command: &Command) -> Option<String> {
             "-exec" | "-execdir" | "-ok" | "-okdir" => break,
             _ => return None,
         }
+    }
+    // Those of repositories below.
+    if finds_git && is_deep {
+        return None;
     }
     let all = if finds_git { GIT } else { "**" };
     let below = |place: &Word| format!("{}/{all}", place.text.trim_end_matches('/'));

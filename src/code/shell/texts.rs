@@ -16,9 +16,15 @@ const TEXTS_MAX: usize = 32;
 /// The longest of them.
 const LENGTH_MAX: usize = 1024;
 
+/// How often one of them is read.
+const READ_MAX: usize = 32;
+
 /// Such values, by the names of their variables.
 #[derive(Default)]
-pub(super) struct Texts(HashMap<String, String>);
+pub(super) struct Texts {
+    held: HashMap<String, String>,
+    n_read: usize,
+}
 
 impl Texts {
     /// Remembers what a command gives to variables of the shell.
@@ -28,23 +34,36 @@ impl Texts {
             return;
         }
         for Assignment { name, value } in &command.assignments {
-            match value.as_ref().and_then(text).filter(|_| self.0.len() < TEXTS_MAX) {
-                Some(text) => _ = self.0.insert(name.clone(), text),
-                None => _ = self.0.remove(name),
+            match value.as_ref().and_then(text).filter(|_| self.held.len() < TEXTS_MAX) {
+                Some(text) => _ = self.held.insert(name.clone(), text),
+                None => _ = self.held.remove(name),
             }
         }
     }
 
     /// Returns the text that a shell reads where such a variable stands for a command, or is handed to a shell.
-    pub(super) fn read_by(&self, command: &Command) -> Option<String> {
-        if self.0.is_empty() {
+    pub(super) fn read_by(&mut self, command: &Command) -> Option<String> {
+        if self.held.is_empty() || self.n_read >= READ_MAX {
             return None;
         }
-        let held = |word: &Word| self.0.get(word.text.strip_prefix('$')?.trim_start_matches('{').trim_end_matches('}'));
-        let reads = command.name().is_some_and(|name| name == "eval" || RUNNING.contains(&name));
-        let from = command.words.iter().position(|word| held(word).is_some()).filter(|at| *at == 0 || reads)?;
+        let held = |word: &Word| self.held.get(word.text.strip_prefix('$')?.trim_start_matches('{').trim_end_matches('}'));
+        let is_text_option = |word: &Word| word.text.starts_with('-') && !word.text.starts_with("--") && word.text.contains('c');
+        let (from, until) = match command.name() {
+            Some("eval") => (1, command.words.len()),
+            // Behind its text stand words that the text is given.
+            Some(name) if RUNNING.contains(&name) => {
+                let at = command.words.iter().position(is_text_option)? + 1;
+                (at, at + 1)
+            }
+            _ => (0, command.words.len()),
+        };
+        let words = command.words.get(from..until)?;
+        let is_held =
+            if from == 0 { words.first().is_some_and(|word| held(word).is_some()) } else { words.iter().any(|word| held(word).is_some()) };
         let said = |word: &Word| held(word).unwrap_or(&word.text).clone();
-        Some(command.words[from..].iter().map(said).collect::<Vec<_>>().join(" "))
+        let text = is_held.then(|| words.iter().map(said).collect::<Vec<_>>().join(" "))?;
+        self.n_read += 1;
+        Some(text)
     }
 }
 
@@ -80,5 +99,7 @@ mod tests {
         check("CMD=\"git push $B\"; echo \"$CMD\"", false);
         check("CMD=\"git push $B\"; CMD=ls; $CMD", false);
         check("CMD=\"$A $B\"; $CMD", false);
+        check("MSG=\"git push $X\"; bash notify.sh \"$MSG\"", false);
+        check("MSG=\"git push $X\"; bash -c 'echo \"$1\"' _ \"$MSG\"", false);
     }
 }

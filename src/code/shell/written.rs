@@ -58,6 +58,7 @@ pub(super) fn files(command: &Command, before: Option<&Command>) -> Vec<Written>
         }
         "wget" => is_given("-O").chain(arguments.last()).collect(),
         "git" | "iconv" | "pandoc" | "shuf" | "strace" => is_given("-o").chain(is_given("--output")).collect(),
+        "xxd" if arguments.iter().filter(|word| !word.text.starts_with("-p")).count() < 2 => Vec::new(),
         "xxd" | "history" => arguments.last().filter(|word| !word.text.starts_with('-')).into_iter().collect(),
         _ => Vec::new(),
     };

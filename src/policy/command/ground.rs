@@ -1,5 +1,6 @@
 //! Where each command of a script stands: what `cd` and its like lead to.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::collections::HashMap;
@@ -250,6 +251,23 @@ pub(super) fn made(script: &Script) -> BTreeSet<&str> {
         made.remove(text);
     }
     made
+}
+
+/// Returns a command with a folder for passing in the places of such variables, where one is all of a word: `cd / && rm -rf "$TMP"`.
+pub(super) fn with_made<'c>(command: &'c Command, made: &BTreeSet<&str>) -> Cow<'c, Command> {
+    let is_made = |word: &Word| {
+        let name = word.text.strip_prefix('$').map(|rest| rest.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).unwrap_or(rest));
+        name.is_some_and(|name| made.contains(name))
+    };
+    if !command.words.iter().any(is_made) {
+        return Cow::Borrowed(command);
+    }
+    let mut command = command.clone();
+    for word in command.words.iter_mut().filter(|word| is_made(word)) {
+        word.text = "/tmp/made".to_owned();
+        word.kind = WordKind::Known;
+    }
+    Cow::Owned(command)
 }
 
 /// Returns the folder of such a variable, or one in it, as a place.

@@ -210,7 +210,7 @@ struct Whole<'a> {
 /// Returns what one command needs.
 fn needs(command: &Command, ground: &Ground, whole: &Whole<'_>) -> BTreeSet<Capability> {
     let mut needs = BTreeSet::new();
-    if let Some(reason) = blocked::reason(command, ground) {
+    if let Some(reason) = blocked::reason(&ground::with_made(command, &whole.made), ground) {
         needs.insert(Capability::BlockedCommand { reason });
     }
     let git = git::read(&git_names::with_names(command, &whole.names)).map(|git| match git {

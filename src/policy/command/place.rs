@@ -212,10 +212,6 @@ pub(super) fn precious(path: &str, ground: &Ground) -> Option<String> {
         }
     }
     let mut place = resolve(path, ground.here.as_deref())?;
-    // `cd / && rm -rf "$TMP"`: what a variable holds is seldom a name in the folder that one stands in.
-    if path.starts_with('$') && matches!(place.parts.as_slice(), [one] if one == path) {
-        return None;
-    }
     let has_stars = place.without_stars();
     place.precious(has_stars)
 }

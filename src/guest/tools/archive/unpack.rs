@@ -93,7 +93,7 @@ impl Found {
             let path = BytesPath::from_bytes(join(real, &name));
             let is_refused = protected_name(&path).is_some_and(|protected| !(call.protected && names(into, &protected)));
             if parts.iter().any(|part| is_rooted(part)) || is_refused {
-                return Err(Fault::Protected { path: call.archive.clone(), name: path });
+                return Err(refused(&call.archive, format!("holds {path}, which is protected by its name; {WITH_BASH}")));
             }
             let is_folder = matches!(entry.what, What::Folder);
             if let What::Link { target } = &entry.what {

@@ -110,6 +110,9 @@ fn a_mark_at_the_end_of_a_text_begins_a_call_where_a_line_begins_with_it() {
         "<tool_c",
         "<tool_call>\nis how it begins.",
         "It ends with <tools>",
+        "The token that begins a call is\n\n<tool_call>",
+        "Answer:\n\n<tool_call>",
+        "The last commit adds\n<tool_call></tool_call>",
     ] {
         assert!(!ends(text), "{text}");
     }

@@ -13,6 +13,8 @@ use super::phrases::INTENDING;
 use super::phrases::INTRODUCING;
 use super::phrases::LEADING_ON;
 use super::phrases::MAKING;
+use super::phrases::MEANT;
+use super::phrases::PERSONS;
 use super::phrases::PROGRAMS;
 use super::phrases::SHOWING;
 
@@ -162,15 +164,15 @@ impl Before {
         DISOWNING.iter().any(|word| has_word(&sentence, word) && !(*word == "would" && is_wish))
     }
 
-    /// Returns whether the last sentence is one clause that ends with a colon and plainly forbids to make what follows: "Never run this:".
+    /// Returns whether the last sentence says no more than that what follows is not to be made: "Never run this:", "I must not do the following:".
     pub(super) fn forbids(&self) -> bool {
-        if !last(&self.text).trim_end().ends_with(':') {
+        let sentence = self.last_sentence().replace('\u{2019}', "'");
+        let Some(clause) = sentence.trim_end().strip_suffix(':').filter(|_| last(&self.text).trim_end().ends_with(':')) else {
             return false;
-        }
-        let sentence = self.last_sentence();
-        let is_making = |rest: &str| MAKING.contains(&rest.trim_start().split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default());
-        let is_one = !sentence.contains([',', ';', '\u{2014}']) && ![" but ", " so "].iter().any(|word| sentence.contains(word));
-        is_one && FORBIDDING.iter().any(|word| has_word(&sentence, word) && sentence.split(word).skip(1).any(is_making))
+        };
+        let words: Vec<&str> = clause.split_whitespace().skip_while(|word| PERSONS.contains(word)).collect();
+        let behind = FORBIDDING.iter().find_map(|forbids| words.strip_prefix(*forbids));
+        matches!(behind, Some([verb, rest @ ..]) if MAKING.contains(verb) && rest.iter().all(|word| MEANT.contains(word)))
     }
 
     /// Returns whether the last sentence shows what follows to whoever reads it, as what a file says, what was written, what they can do.

@@ -129,7 +129,10 @@ pub fn ends_with_mark(text: &str, incomplete: &Incomplete) -> bool {
     let begun = incomplete.text.trim_end();
     let Some(before) = text.trim_end().strip_suffix(begun).filter(|_| incomplete.part == Part::Call) else { return false };
     let is_at_line = before.rsplit('\n').next().is_some_and(|line| line.trim().is_empty());
-    is_at_line && openers::begins_with_calls(begun) && !only_shows(before)
+    // Behind words without an end it is what they speak of: "The token is".
+    let words = before.trim_end();
+    let is_ended = words.is_empty() || words.ends_with(['.', '!', '?', '\u{2026}']);
+    is_at_line && is_ended && openers::begins_with_calls(begun) && !only_shows(before)
 }
 
 /// Returns whether the words before an object say that it is shown to somebody, and is no call.

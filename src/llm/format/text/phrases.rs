@@ -80,20 +80,27 @@ pub(super) const DISOWNING: [&str; 30] = [
     "do you want me to",
 ];
 
+/// Who is forbidden something.
+pub(super) const PERSONS: [&str; 3] = ["i", "we", "you"];
+
 /// Words that forbid what the next one says, also of what a tag marks as a call.
-pub(super) const FORBIDDING: [&str; 11] = [
-    "never",
-    "must not",
-    "do not",
-    "don't",
-    "don\u{2019}t",
-    "should not",
-    "shouldn't",
-    "shouldn\u{2019}t",
-    "will not",
-    "won't",
-    "won\u{2019}t",
+pub(super) const FORBIDDING: [&[&str]; 12] = [
+    &["never"],
+    &["must", "not"],
+    &["must", "never"],
+    &["mustn't"],
+    &["do", "not"],
+    &["don't"],
+    &["should", "not"],
+    &["should", "never"],
+    &["shouldn't"],
+    &["will", "not"],
+    &["will", "never"],
+    &["won't"],
 ];
+
+/// How what is forbidden is named, which follows.
+pub(super) const MEANT: [&str; 11] = ["this", "it", "that", "these", "them", "the", "following", "call", "calls", "command", "commands"];
 
 /// What is forbidden so, where it is about a call.
 pub(super) const MAKING: [&str; 9] = ["call", "do", "execute", "invoke", "issue", "make", "run", "send", "use"];

@@ -185,6 +185,7 @@ fn a_tagged_call_that_words_plainly_forbid_is_asked_about() {
         "I must not do this:\n",
         "Don't run:\n",
         "I won\u{2019}t call it:\n",
+        "You should never run this command:\n",
     ] {
         for call in [call, cut] {
             for (text, reasoning) in [(format!("{words}{call}"), ""), (format!("<think>{words}{call}</think>"), call)] {
@@ -202,6 +203,10 @@ fn a_tagged_call_that_words_plainly_forbid_is_asked_about() {
         "I must not break it, so I run this:\n",
         "Never mind. I look:\n",
         "Do not worry:\n",
+        "Let me see why the tests don't run:\n",
+        "I don't use cargo because there is no network:\n",
+        "The build will not run without this step:\n",
+        "Do not run as root - check the user:\n",
         "I do not see it.\n",
     ] {
         check(words, &format!("{words}{call}"), words.trim_end(), "", &[LS], None);

@@ -63,9 +63,17 @@ fn followed<'t>(text: &'t str, tools: &Tools) -> Option<(&'t str, Vec<Call>)> {
     places(text, tools).filter(may_be).take(MAX_TRIED).find_map(|at| {
         let mut found = Found::default();
         let mut c = Cursor::new(text, at, true);
-        let is_one = read(&mut c, tools, &mut found).is_ok() && !found.calls.is_empty();
+        let is_one = read(&mut c, tools, &mut found).is_ok() && !found.calls.is_empty() && !is_spoken_of(&text[c.at()..]);
         (is_one && is_announced(text[..at].trim_end_matches('\''))).then(|| (&text[at..c.at()], found.calls))
     })
+}
+
+/// Returns whether what stands behind it in its line goes on to say something of it: "is what the server sent", "— runs a command", "at 10:00".
+fn is_spoken_of(behind: &str) -> bool {
+    let line = behind.lines().next().unwrap_or_default().trim_start_matches(['\'', '"', ' ', '\t']);
+    let word: String = line.chars().take_while(|c| c.is_alphanumeric()).collect();
+    let goes_on = line.starts_with(char::is_lowercase) && !matches!(word.as_str(), "and" | "then" | "now");
+    goes_on || line.starts_with(['-', '–', '—', '=']) && !line.starts_with("--")
 }
 
 /// Returns where one may begin: a bracket behind something that is no word, or a tool's name.
@@ -127,7 +135,12 @@ fn is_announced(before: &str) -> bool {
     let line = words.rsplit('\n').next().unwrap_or_default().trim_end();
     let is_label = line.ends_with(':') && line.split_whitespace().count() <= LABEL;
     let sentence = line.trim_end_matches(['.', ':', '!']).rsplit(". ").next().unwrap_or_default().to_lowercase();
-    line.is_empty() || is_label || line.ends_with("commentary to=") || ANNOUNCING.iter().any(|announces| sentence.contains(announces))
+    line.is_empty() || is_label || line.ends_with("commentary to=") || ANNOUNCING.iter().any(|announces| announces_by(&sentence, announces))
+}
+
+/// Returns whether a sentence announces something by these words; "let me know" asks for something.
+fn announces_by(sentence: &str, announces: &str) -> bool {
+    sentence.split_once(announces).is_some_and(|(_, behind)| !behind.trim_start().starts_with("know"))
 }
 
 #[cfg(test)]
@@ -193,6 +206,10 @@ mod tests {
             format!("```\n{CALL} // lists\n```\nis in the file."),
             format!("{{\n  \"calls\": [\n    {CALL},\n    {CALL}\n  ]\n}}"),
             "bash(command) runs a command.".to_owned(),
+            r#"bash(command="ls -l") \u{2014} runs a command"#.replace("\\u{2014}", "\u{2014}"),
+            format!("{CALL} is what the server sent."),
+            format!("Let me know if {CALL} is what you want."),
+            format!("{CALL} at 10:00\n{CALL} at 10:01"),
         ] {
             let parsed = parse(&text, &tools(), None);
             assert_eq!((parsed.calls.len(), parsed.mentions.len()), (0, 0), "{text}: {:?}", parsed.mentions);
