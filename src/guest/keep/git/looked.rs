@@ -8,7 +8,6 @@ use super::case::bomb;
 use super::case::committed;
 use super::case::object;
 use super::case::with_two_below;
-use super::sample::Sample;
 use super::sample::run_git;
 use crate::wire::keep::SettledGit;
 
@@ -104,30 +103,6 @@ fn what_a_live_session_committed_of_what_git_obeys_stays_with_it() {
         case.commit("sub/.githooks/post-checkout");
     });
     assert_eq!((left, subjects.lines().next()), (vec![], Some("sub/.githooks/post-checkout")));
-}
-
-/// Which commit of a submodule is named brings none of its files: those are looked at where its own commits come.
-#[test]
-fn a_commit_that_names_another_one_of_a_submodule_comes_though_hooks_lie_in_that() {
-    let hooked = |mode: &str| {
-        let sample = Sample::with_submodules();
-        sample.git_in("sub", &["config", "core.hooksPath", "githooks"]);
-        sample.write("sub/githooks/pre-commit", "exit 0\n");
-        let case = Case::of(sample);
-        case.prepare();
-        let object = match mode {
-            "160000" => case.sample.git_in("sub", &["commit-tree", "HEAD^{tree}", "-m", "another"]),
-            _ => object(&case, &["hash-object", "-w", &case.sample.path(".gitmodules").display().to_string()]).0,
-        };
-        case.in_session(&["update-index", "--force-remove", "sub"]);
-        case.in_session(&["update-index", "--add", "--cacheinfo", &format!("{mode},{},sub", object.trim())]);
-        case.in_session(&["commit", "-q", "-m", "bump"]);
-        let settled = case.settle(None, Some(true));
-        (not_imported(&settled), case.subjects().lines().next() == Some("bump"))
-    };
-    assert_eq!(hooked("160000"), (vec![], true));
-    let (left, has_come) = hooked("120000");
-    assert!(!has_come && left.iter().any(|one| one.starts_with("refs/heads/main: it changes sub,")), "{left:?}");
 }
 
 #[test]

@@ -74,26 +74,8 @@ const UNREAD: &str = "a link, and where it leads cannot be read";
 const MAX_OBEYED: u64 = 1 << 20;
 const MAX_STARTS: usize = 50;
 
-/// How git writes the mode of a submodule.
-const SUBMODULE: u32 = 0o160_000;
-
-/// What nothing that comes may change, by paths from the repository's working tree.
-#[derive(Clone, Copy)]
-struct Obeyed<'o> {
-    /// Which paths git obeys.
-    is: &'o dyn Fn(&BytesPath) -> bool,
-    /// What a file of the person's holds.
-    own: &'o dyn Fn(&BytesPath) -> Option<Vec<u8>>,
-    /// Where another repository is that is looked through itself: which commit of it is named brings none of its files.
-    is_repository: &'o dyn Fn(&BytesPath) -> bool,
-}
-
-impl Obeyed<'_> {
-    /// Returns whether something of this mode at a path is such a change, for all that its path says.
-    fn may_be(&self, path: &BytesPath, mode: u32) -> bool {
-        (self.is)(path) && !(mode == SUBMODULE && (self.is_repository)(path))
-    }
-}
+/// Which paths git obeys, and what a file of the person's holds.
+type Obeyed<'o> = (&'o dyn Fn(&BytesPath) -> bool, &'o dyn Fn(&BytesPath) -> Option<Vec<u8>>);
 
 /// What was found.
 #[derive(Debug, Default)]
@@ -118,11 +100,9 @@ pub(super) fn touched(
     let end = Instant::now() + import.budget;
     let mut foremost = Foremost::default();
     let n_all = start.repositories.len();
-    let tree_of = |path: &BytesPath| work_tree_of(project, place, path.as_bytes()).unwrap_or_default();
-    let trees: BTreeSet<Vec<u8>> = start.repositories.iter().map(|started| tree_of(&started.path)).collect();
     for (at, started) in start.repositories.iter().enumerate() {
         // A commit says where a file is in its own working tree.
-        let tree = tree_of(&started.path);
+        let tree = work_tree_of(project, place, started.path.as_bytes()).unwrap_or_default();
         let git = BytesPath::from_bytes(started.git());
         // Of one that is not to be taken over nothing comes.
         let Some(Ok(place)) = import.places.get(&git) else { continue };
@@ -133,9 +113,7 @@ pub(super) fn touched(
             let full = |path: &BytesPath| join(&tree, path.as_bytes());
             let is_obeyed = |path: &BytesPath| obeyed.iter().any(|kept| is_obeyed_by(&full(path), kept.as_bytes()));
             let own = |path: &BytesPath| project.read(&full(path), MAX_OBEYED).ok().flatten();
-            let is_repository = |path: &BytesPath| trees.contains(&full(path));
-            let obeyed = Obeyed { is: &is_obeyed, own: &own, is_repository: &is_repository };
-            one.changed(|folder| parts_in(project, &join(&tree, folder)), obeyed)
+            one.changed(|folder| parts_in(project, &join(&tree, folder)), (&is_obeyed, &own))
         });
         let Changed { paths, links, made, unseen } = match changed {
             Ok(changed) => changed,
@@ -243,6 +221,7 @@ impl One<'_> {
     /// Returns every path that the session's own commits change, or its index does. `here` says what is in the person's working tree, `obeyed`
     /// which paths nothing that comes may change, but to what is theirs.
     fn changed(&self, here: impl Fn(&[u8]) -> BTreeSet<Part>, obeyed: Obeyed<'_>) -> Result<Changed, Fault> {
+        let (is_obeyed, _) = obeyed;
         let mut staged: Vec<Blob> = Vec::new();
         let left = Left::read(&self.session, &self.private, self.started, self.start_index.as_deref())?;
         let mut changed = Changed::default();
@@ -254,7 +233,7 @@ impl One<'_> {
             for entry in index.entries.iter().filter(is_new) {
                 let path = BytesPath::from_bytes(entry.name.as_slice());
                 let object = entry.id();
-                if obeyed.may_be(&path, entry.mode()) {
+                if is_obeyed(&path) {
                     staged.push((path.clone(), object.clone()));
                 }
                 if entry.mode() & libc::S_IFMT == libc::S_IFLNK {
@@ -304,7 +283,7 @@ impl One<'_> {
                 let (what, object, why) = ("index".into(), String::new(), obeyed_by_git(&path));
                 changed.unseen.push(UnseenName { what, object, why, is_late: false, is_broken: false });
             }
-            if changed.paths.iter().any(obeyed.is) {
+            if changed.paths.iter().any(is_obeyed) {
                 changed.unseen.extend(self.obeyed(&git, &tips, obeyed));
             }
             changed.unseen.extend(refused.into_iter().map(unseen));
@@ -325,10 +304,8 @@ impl One<'_> {
         let one = |(what, object): &(BytesPath, &str)| {
             let (why, is_broken) = match self.held(&git.bounded(ALONE), &[object]) {
                 Ok(Some(held)) => {
-                    let paths = held.paths.into_iter().filter(|path| (obeyed.is)(path));
-                    let named = paths.map(|path| (self.blob(git, object, &path).unwrap_or_default(), path));
-                    let blobs: Vec<Blob> =
-                        named.filter(|((mode, _), path)| obeyed.may_be(path, *mode)).map(|((_, object), path)| (path, object)).collect();
+                    let paths = held.paths.into_iter().filter(|path| (obeyed.0)(path));
+                    let blobs: Vec<Blob> = paths.map(|path| (path.clone(), self.blob(git, object, &path).unwrap_or_default())).collect();
                     (obeyed_by_git(&self.not_theirs(git, &blobs, obeyed)?), false)
                 }
                 Ok(None) => (self.too_much(), false),
@@ -341,23 +318,23 @@ impl One<'_> {
 
     /// Returns the first of these that the person does not have there, in their files or in what was committed or staged at the start: what is theirs
     /// may be committed.
-    fn not_theirs(&self, git: &Git, blobs: &[Blob], obeyed: Obeyed<'_>) -> Option<BytesPath> {
+    fn not_theirs(&self, git: &Git, blobs: &[Blob], (_, own): Obeyed<'_>) -> Option<BytesPath> {
         let start = self.start_index.as_deref().and_then(|bytes| Index::parse(bytes).ok()).unwrap_or_default();
         let is_staged =
             |(path, object): &Blob| start.entries.iter().any(|entry| entry.name.as_slice() == path.as_bytes() && entry.id() == *object);
         let is_own = |(path, object): &Blob| {
-            let content = (obeyed.own)(path);
+            let content = own(path);
             let id = content.and_then(|content| self.said(git, &["hash-object", "--stdin"], &content).ok().flatten());
             id.is_some_and(|id| String::from_utf8_lossy(&id).trim() == object)
         };
         let is_committed = |(path, object): &Blob| {
-            self.started.refs.values().take(MAX_STARTS).any(|tip| self.blob(git, tip, path).is_some_and(|(_, there)| there == *object))
+            self.started.refs.values().take(MAX_STARTS).any(|tip| self.blob(git, tip, path).as_ref() == Some(object))
         };
         blobs.iter().find(|blob| !(is_staged(blob) || is_own(blob) || is_committed(blob))).map(|(path, _)| path.clone())
     }
 
-    /// Returns the mode and the name of what a commit has at a path.
-    fn blob(&self, git: &Git, commit: &str, path: &BytesPath) -> Option<(u32, String)> {
+    /// Returns the name of what a commit has at a path.
+    fn blob(&self, git: &Git, commit: &str, path: &BytesPath) -> Option<String> {
         let said = self.said(
             git,
             &[
@@ -371,9 +348,7 @@ impl One<'_> {
             b"",
         );
         let line = String::from_utf8_lossy(&said.ok().flatten()?).into_owned();
-        let mut words = line.split_whitespace();
-        let mode = u32::from_str_radix(words.next()?, 8).ok()?;
-        Some((mode, words.nth(1)?.to_owned()))
+        line.split_whitespace().nth(2).map(str::to_owned)
     }
 
     /// Looks through so many things, all at once if that can be; one that is a burden, or broken, must not keep the others from being looked at.
