@@ -77,8 +77,6 @@ struct State {
     /// Whether all of the project was looked through since the session began, and whether it had been before.
     is_whole: bool,
     was_whole: bool,
-    /// Whether the folders that are ignored were, too.
-    is_ignored_whole: bool,
     /// What the last look from outside of the box would hide.
     seen: Option<Covers>,
     /// What a person should know of that.
@@ -111,9 +109,8 @@ struct Attempt {
 struct Looked {
     covers: Covers,
     warnings: Vec<String>,
-    /// Whether there was time for all of it, and for the folders that are ignored.
+    /// Whether there was time for all of it.
     is_whole: bool,
-    is_ignored_whole: bool,
 }
 
 impl Looked {
@@ -125,7 +122,7 @@ impl Looked {
         outside.add_to(&mut obeyed);
         (found.auto_run, found.unread) = (obeyed.paths, obeyed.unread);
         let (covers, warnings) = Covers::of(&found);
-        Self { covers, warnings, is_whole: found.is_whole, is_ignored_whole: found.is_ignored_whole }
+        Self { covers, warnings, is_whole: found.is_whole }
     }
 }
 
@@ -255,8 +252,7 @@ impl Covering {
 
     /// Whether a session is to look through what there was no time for before its first command.
     pub(super) async fn is_to_be_searched(&self) -> bool {
-        let state = self.state.lock().await;
-        self.purpose == Purpose::Keep && !(state.is_whole && state.is_ignored_whole)
+        self.purpose == Purpose::Keep && !self.state.lock().await.is_whole
     }
 
     /// Looks through all of the project, once, by a keeper of its own. The next box covers what it finds; returns what is to be said of that, if
@@ -277,14 +273,13 @@ impl Covering {
             }
         };
         keeper.close();
-        let Looked { covers: seen, warnings, is_whole, is_ignored_whole } = Looked::of(&spec.project, found);
+        let Looked { covers: seen, warnings, is_whole } = Looked::of(&spec.project, found);
         let mut state = self.state.lock().await;
         let is_new = |warning: &String| !state.warnings.contains(warning);
         let warnings = warnings.into_iter().filter(is_new).collect();
         let (hidden, read_only) = (seen.newly_hidden(&known), seen.newly_read_only(&known));
         self.remember(&seen, is_whole);
         state.is_whole |= is_whole;
-        state.is_ignored_whole |= is_ignored_whole;
         // It may have been made anew meanwhile, and have found more.
         let covers =
             state.covers.as_ref().map_or_else(|| seen.clone(), |covers| if *covers == known { seen.clone() } else { covers.and(&seen) });
@@ -360,7 +355,7 @@ impl Covering {
                         None => None,
                     };
                     let uncovered = is_covered(&covering.lending(lent), &attempt.running.facts);
-                    let Looked { covers: seen, warnings, is_whole, is_ignored_whole } = attempt.looked;
+                    let Looked { covers: seen, warnings, is_whole } = attempt.looked;
                     if seen == covers && uncovered.is_ok() {
                         // What lies in a copy tells nothing of the project.
                         if spec.review.is_none() {
@@ -372,7 +367,6 @@ impl Covering {
                         }
                         state.warnings = warnings;
                         state.is_whole |= is_whole;
-                        state.is_ignored_whole |= is_ignored_whole;
                         state.covers = Some(covers);
                         return Ok(attempt.running);
                     }
@@ -518,7 +512,7 @@ pub async fn look_through(
         .await;
     drop(state);
     covering.close().await;
-    let Looked { covers, warnings, is_whole, .. } = found?;
+    let Looked { covers, warnings, is_whole } = found?;
     covering.remember(&covers, is_whole);
     let is_known = is_whole || covering.record.is_whole(&covering.find);
     let mut spec = spec.covering(&covers);

@@ -25,11 +25,11 @@ const LONGEST: u64 = 4 << 20;
 const MOST_FOLDERS: usize = 64;
 
 /// What is said where not all was looked through before the first command: of a session, which goes on with that, and of all others.
-pub(super) const SEARCHED_ON: &str = "there was not enough time to look through the whole project for secrets before the first command: the rest is \
-                                      looked through meanwhile, and until then commands can read what is not found; a larger `sandbox.look_ms` gives \
+pub(super) const SEARCHED_ON: &str = "there was not enough time to look through the whole project for secrets and repositories before the first \
+                                      command: the rest is looked through meanwhile, and until then commands can read, or change, what is not found; a larger `sandbox.look_ms` gives \
                                       the first look more time";
-pub(super) const NOT_SEARCHED: &str = "there was not enough time to look through the whole project for secrets: those that were not found can be read by \
-                                       commands; a larger `sandbox.look_ms` gives it more, and a session looks through all of it once";
+pub(super) const NOT_SEARCHED: &str = "there was not enough time to look through the whole project for secrets and repositories: those that were not found can be read, or \
+                                       changed, by commands; a larger `sandbox.look_ms` gives it more, and a session looks through all of it once";
 
 /// Where the project is in a box.
 const WORKSPACE: &str = "/workspace";

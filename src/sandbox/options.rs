@@ -88,15 +88,15 @@ const AUTO_RUN: [&str; 15] = [
     ".circleci",
 ];
 
-/// How long, in milliseconds, a first look goes through folders that are ignored: the box is made meanwhile.
-const IGNORED_MS: u64 = 60;
+/// Which part of its time a first look may spend on folders that are ignored: they hold much, and the box is made meanwhile.
+const FOR_IGNORED: u64 = 5;
 
 impl Options {
     /// Returns what the keeper is to look for.
     pub(super) fn find(&self) -> Find {
         let budget_ms = self.look_ms.min(self.start_timeout.get().saturating_mul(500));
         let (reveal, auto_run) = (self.reveal.clone(), self.auto_run.clone());
-        Find { reveal, auto_run, budget_ms, ignored_ms: budget_ms.min(IGNORED_MS), ..Find::default() }
+        Find { reveal, auto_run, budget_ms, ignored_ms: budget_ms / FOR_IGNORED, ..Find::default() }
     }
 
     /// Returns what the guest is to watch.

@@ -75,7 +75,7 @@ pub(in crate::guest) fn find(workspace: &Path, find: &Find, covered: &BTreeSet<B
     let folders = parts.iter_mut().flat_map(|part| std::mem::take(&mut part.ignored)).collect();
     let deep = ignored::repositories(&finder, &base, folders, Duration::from_millis(find.ignored_ms));
     parts.extend(deep.parts);
-    let mut found = Found { is_whole, is_ignored_whole: deep.is_whole, n_unreadable: walked.n_unreadable, ..Found::default() };
+    let mut found = Found { is_whole: is_whole && deep.is_whole, n_unreadable: walked.n_unreadable, ..Found::default() };
     let mut revealed = BTreeSet::new();
     for part in parts {
         found.secrets.extend(part.secrets);

@@ -54,9 +54,6 @@ pub struct Found {
     pub unread: Vec<BytesPath>,
     /// Whether there was time to look everywhere.
     pub is_whole: bool,
-    /// Whether there was time for the folders that are ignored, too.
-    #[serde(default)]
-    pub is_ignored_whole: bool,
     /// Folders that could not be read.
     pub n_unreadable: u32,
     /// What was found and is in none of the lists, because they are full.
