@@ -264,8 +264,7 @@ pub(super) fn with_made<'c>(command: &'c Command, made: &BTreeSet<&str>) -> Cow<
     }
     let mut command = command.clone();
     for word in command.words.iter_mut().filter(|word| is_made(word)) {
-        word.text = "/tmp/made".to_owned();
-        word.kind = WordKind::Known;
+        *word = Word { text: "/tmp/made".to_owned(), kind: WordKind::Known, ..word.clone() };
     }
     Cow::Owned(command)
 }
