@@ -57,18 +57,21 @@ pub(super) fn set(command: &Command, unwrapped: &mut Unwrapped) {
     }
 }
 
-/// Looks at variables that a command of the shell sets otherwise than by an assignment: `read NAME`, `printf -v NAME`.
+/// Looks at variables that a command of the shell sets otherwise than by an assignment: `read NAME`, `printf -v NAME`, `declare 'NAME=VALUE'`.
 pub(super) fn named(name: &str, arguments: &[Word], unwrapped: &mut Unwrapped) {
     let names: &[Word] = match (name, arguments) {
-        ("read" | "mapfile" | "readarray" | "getopts", all) => all,
         ("printf", [option, behind @ ..]) if option.text.starts_with("-v") => &arguments[..=behind.len().min(1)],
+        ("read" | "mapfile" | "readarray" | "getopts" | "declare" | "typeset" | "local" | "export" | "readonly", all) => all,
         ("wait", all) if all.iter().any(|word| word.text.starts_with("-p")) => all,
         _ => return,
     };
     for word in names {
         let text = word.text.trim_start_matches("-v").trim_start_matches("-p");
-        let variable = text.split('[').next().unwrap_or(text);
-        if COMMANDS.contains(&variable) || may_start(variable, None) {
+        let variable = text.split(['[', '=']).next().unwrap_or(text);
+        let declares = !matches!(name, "read" | "mapfile" | "readarray" | "getopts" | "printf" | "wait");
+        let is_set = !declares || text.contains(['[', '=']);
+        let refers = declares && text.split_once('=').is_some_and(|(_, named)| is_of_bash(named));
+        if is_set && (COMMANDS.contains(&variable) || may_start(variable, None)) || refers {
             unwrapped.doubt(&word.text, "what obeys it may start a program");
         }
     }
@@ -88,7 +91,12 @@ fn may_start(name: &str, value: Option<&str>) -> bool {
                 || ["eval", "file", "f"].iter().any(|part| value.contains(part))
         }),
         // A function of bash, an alias, or where a program is, each of which takes the place of that.
-        _ if ["BASH_FUNC_", "BASH_CMDS", "BASH_ALIASES"].iter().any(|begin| name.starts_with(begin)) => true,
+        _ if is_of_bash(name) => true,
         _ => name.starts_with("GIT_CONFIG"),
     }
+}
+
+/// Returns whether bash itself looks for programs in what this name begins.
+fn is_of_bash(name: &str) -> bool {
+    ["BASH_FUNC_", "BASH_CMDS", "BASH_ALIASES"].iter().any(|begin| name.starts_with(begin))
 }

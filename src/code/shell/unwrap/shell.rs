@@ -225,7 +225,8 @@ pub(super) fn evaluated(name: &str, command: &Command, unwrapped: &mut Unwrapped
     }
     let refers = |word: &Word| word.text.strip_prefix('-').is_some_and(|letters| letters.contains('n') && !letters.contains('-'));
     let is_reference = matches!(name, "declare" | "typeset" | "local") && command.arguments().iter().any(refers);
-    for set in command.assignments.iter().filter(|set| is_reference && set.value.as_ref().and_then(Word::known).is_none()) {
+    let is_plain = |text: &str| !text.starts_with("BASH_");
+    for set in command.assignments.iter().filter(|set| is_reference && !set.value.as_ref().and_then(Word::known).is_some_and(is_plain)) {
         unwrapped.doubt(&set.name, "what it stands for may be an index, and run what stands in that");
     }
     let holds = |text: &str| text.contains('[') && (text.contains("$(") || text.contains('`'));
