@@ -37,7 +37,7 @@ const TABLE: [Row; 35] = [
     ("edit_lines", r#"{"path": "NAME", "operation": "replace", "start_line": 1, "new_content": "1"}"#, [NO_TEXT, UTF16, LARGE, "start_line", FIXED, GONE, FOLDER, PIPE, SOCKET, ""]),
     ("apply_patch", r#"{"patch": "--- a/NAME\n+++ b/NAME\n@@ -1 +1 @@\n-one\n+1\n"}"#,       [NO_TEXT, UTF16,   LARGE,   "does not fit", FIXED, GONE, FOLDER, PIPE,   SOCKET,  "patch"]),
     ("write_file", r#"{"path": "NAME", "content": "new"}"#,                               ["",      "",      "",      "",      FIXED,   "",      FOLDER,  PIPE,    SOCKET,  ""]),
-    ("write_file", r#"{"path": "NAME", "content": "new", "append": true}"#,               ["",      "",      "",      "",      FIXED,   "",      FOLDER,  PIPE,    SOCKET,  ""]),
+    ("write_file", r#"{"path": "NAME", "content": "new", "append": true}"#,               ["",      UTF16,   "",      "",      FIXED,   "",      FOLDER,  PIPE,    SOCKET,  ""]),
     ("delete_file", r#"{"path": "NAME"}"#,                                                ["",      "",      "",      "",      FIXED,   GONE,    "set recursive", "", "",   ""]),
     ("copy_file", r#"{"source": "NAME", "destination": "to"}"#,                           ["",      "",      LARGE,   "",      "",      GONE,    "set recursive", PIPE, SOCKET, ""]),
     ("copy_file", r#"{"source": "text", "destination": "NAME", "overwrite": true}"#,      ["",      "",      "",      "",      FIXED,   "",      "it is a folder", PIPE, SOCKET, ""]),
