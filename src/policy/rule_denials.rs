@@ -380,3 +380,70 @@ fn a_denial_speaks_of_what_a_program_finds_in_its_environment() {
         ],
     );
 }
+
+#[test]
+fn a_denial_speaks_of_a_file_that_is_run_and_may_have_been_written_before() {
+    check_denied(
+        "bash(git push *)",
+        &[
+            "git log -1 --format=x --outp=z.sh; sh z.sh",
+            "git diff --output z.sh; ./z.sh",
+            "uniq x z.sh && sh z.sh",
+            "curl --outp z.sh u; . ./z.sh",
+            "make-script --into=d/z.sh && d/z.sh",
+            "python3 gen.py z.sh && bash z.sh",
+            "for i in 1 2; do sh z.sh; foo z.sh; done",
+            "F=z.sh; foo $F; sh z.sh",
+            "ln -s a.sh b.sh; ln -s b.sh c.sh; echo 'git push' > a.sh; sh c.sh",
+            "ln -s z.sh l; echo 'git push' > l; sh z.sh",
+            "cp -s z.sh l; echo 'git push' > z.sh; sh l",
+            "link z.sh l; echo 'git push' > z.sh; sh l",
+            "echo 'git push' > z.sh; link z.sh l; sh l",
+            "echo 'git push' > z.sh; ln -s z.sh l; ln -s l m; ./m",
+        ],
+        &[
+            "sh z.sh",
+            "chmod +x z.sh && ./z.sh",
+            "bash -n z.sh && bash z.sh",
+            "shellcheck z.sh && sh z.sh",
+            "git add z.sh && git commit -qm x && ./z.sh",
+            "cp template.sh z.sh && sh z.sh",
+            "ln -s a.sh b.sh && sh b.sh",
+            "echo 'git status' > a.sh; ln -s a.sh b.sh; sh b.sh",
+            "gcc -o a a.c && ./a",
+            "make z.sh && ./z.sh",
+            "python3 a.py && python3 a.py -v",
+        ],
+    );
+}
+
+#[test]
+fn a_denial_speaks_of_what_a_runner_starts_behind_its_own_options() {
+    check_denied(
+        "bash(git push *)",
+        &[
+            "npm -w a exec -- git push",
+            "npm --prefix . exec git push",
+            "npm --prefix=. x -- git push",
+            "yarn --cwd a exec git push",
+            "yarn workspace a exec git push",
+            "yarn workspaces foreach -A exec git push",
+            "pnpm -r exec git push",
+            "pnpm --filter a exec git push",
+            "cargo +nightly watch -s 'git push'",
+            "cargo -q watch -- git push",
+            "uv --directory . run git push",
+            "poetry -C a run git push",
+            "conda --no-plugins run git push",
+        ],
+        &[
+            "npm -w a test",
+            "npm --prefix web run build",
+            "yarn --cwd a build",
+            "yarn workspace a test",
+            "pnpm -r build",
+            "cargo +nightly test -q",
+            "uv --directory . sync",
+        ],
+    );
+}

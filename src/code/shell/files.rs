@@ -10,6 +10,8 @@ use std::collections::HashSet;
 use super::Command;
 use super::Word;
 use super::changed;
+use super::linked::Linked;
+use super::mentioned;
 use super::runs;
 use super::runs::Taken;
 use super::written;
@@ -25,7 +27,7 @@ const FILES_MAX: usize = 64;
 const NAMES_MAX: usize = 128;
 /// Most texts that are kept of one file.
 const PIECES_MAX: usize = 16;
-/// Most names that are remembered of what was run.
+/// Most names that are remembered of what was run, and of what was given to programs.
 const RAN_MAX: usize = 1024;
 
 /// What a file may hold.
@@ -80,6 +82,13 @@ impl Held {
         Self { is_changed: false, ..self.clone() }
     }
 
+    /// Takes what another file may hold for what this one may.
+    fn add(&mut self, other: &Self) {
+        self.is_unread |= other.is_unread;
+        self.is_changed |= other.is_changed;
+        other.texts().for_each(|text| self.take(Some(text.to_owned()), false));
+    }
+
     fn take(&mut self, text: Option<String>, adds: bool) {
         let Some(text) = text.filter(|text| text.len() <= HELD_MAX && self.pieces.len() < PIECES_MAX) else {
             self.is_unread = true;
@@ -121,8 +130,11 @@ pub(super) enum How {
 pub(super) struct Files {
     held: BTreeMap<String, Held>,
     ran: HashSet<String>,
-    /// Links that it made, each with what it leads to: what is written there later is behind them, too.
-    links: Vec<(String, String)>,
+    /// Those that a shell read.
+    scripts: HashSet<String>,
+    links: Linked,
+    /// Files that it gave to programs which may write them.
+    mentioned: HashSet<String>,
     /// There are more than are kept: whatever is run may be one of them.
     is_full: bool,
     /// It says itself where programs are looked for.
@@ -133,36 +145,36 @@ impl Files {
     /// Remembers what a command writes; `before` is what pipes into it.
     pub(super) fn note(&mut self, command: &Command, before: Option<&Command>) {
         for Written { file, text, expands, adds } in written::files(command, before) {
-            let links: Vec<String> = self.links.iter().filter(|(_, to)| *to == file).map(|(link, _)| link.clone()).collect();
-            for file in links.into_iter().chain([file]) {
+            for file in self.links.with(file) {
                 self.put(file, |held| {
                     held.take(text.clone(), adds);
                     held.is_unread |= expands;
                 });
             }
         }
-        if let Some((from, to)) = written::copied(command).filter(|_| command.name() == Some("ln") && self.links.len() < FILES_MAX)
-            && let Some(from) = from.iter().find(|word| !word.text.starts_with('-'))
-        {
-            self.links.push((key(to), key(from)));
+        if let Some((one, other)) = self.links.note(command) {
+            self.join(&one, &other);
         }
         // What is there already may hold anything then.
         for file in changed::files(command) {
-            self.put(key(&Word::unknown(file)), |held| held.is_changed = true);
+            for file in self.links.with(key(&Word::unknown(file))) {
+                self.put(file, |held| held.is_changed = true);
+            }
+        }
+        for file in mentioned::files(command) {
+            self.mention(file);
         }
         self.sets_path |= command.assignments.iter().any(|set| set.name == "PATH")
             || command.arguments().iter().any(|word| word.text.starts_with("PATH="));
         if self.held.is_empty() {
             return;
         }
-        if let Some((from, to)) = written::copied(command)
+        if let Some((from, to)) = written::copied(command).filter(|_| command.name() != Some("ln"))
             && let Some(held) = from.iter().find_map(|word| self.held.get(&key(word))).cloned()
         {
-            self.put(key(to), |target| {
-                target.is_unread |= held.is_unread;
-                target.is_changed |= held.is_changed;
-                held.texts().for_each(|text| target.take(Some(text.to_owned()), false));
-            });
+            for file in self.links.with(key(to)) {
+                self.put(file, |target| target.add(&held));
+            }
         }
         if written::may_change(command) {
             for word in command.arguments() {
@@ -176,6 +188,29 @@ impl Files {
     /// Remembers what a command writes which another one starts: that is not read.
     pub(super) fn note_started(&mut self, command: &Command) {
         self.note(&Command { words: command.words.clone(), ..Command::default() }, None);
+    }
+
+    /// Takes what one of two files may hold for what both may, as a link makes them one.
+    fn join(&mut self, one: &str, other: &str) {
+        for (from, to) in [(one, other), (other, one)] {
+            if self.mentioned.contains(from) {
+                self.mention(to.to_owned());
+            }
+            let Some(held) = self.held.get(from).cloned() else { continue };
+            for file in self.links.with(to.to_owned()).into_iter().filter(|file| file != from) {
+                self.put(file, |target| target.add(&held));
+            }
+        }
+    }
+
+    fn mention(&mut self, file: String) {
+        if self.mentioned.contains(&file) {
+            return;
+        }
+        self.is_full |= self.mentioned.len() >= RAN_MAX;
+        if !self.is_full {
+            self.mentioned.extend(self.links.with(file));
+        }
     }
 
     fn put(&mut self, file: String, change: impl FnOnce(&mut Held)) {
@@ -198,7 +233,10 @@ impl Files {
         let (file, words) = runs::script(command, before).or_else(by_path)?;
         let held = written::substituted(file).map(Held::said);
         let file = key(file);
-        let held = held.or_else(|| self.find(&file))?;
+        let held = held.or_else(|| self.find(&file));
+        let is_given = self.ran_as_script(&file);
+        let mut held = if is_given { held.unwrap_or_default() } else { held? };
+        held.is_changed |= is_given;
         let how = match command.name() {
             Some("source" | ".") => How::Sourced,
             Some(name) if runs::RUNNING.contains(&name) => How::ByShell,
@@ -253,8 +291,10 @@ impl Files {
     /// Returns whether a command may run a file of its own, without looking at what that holds.
     pub(super) fn may_be_run(&mut self, command: &Command, before: Option<&Command>) -> bool {
         let script = runs::script(command, before).map(|(file, _)| key(file));
+        let is_given = script.as_ref().is_some_and(|file| self.ran_as_script(file));
         let run: Vec<String> = runs::programs(command, before).into_iter().chain(script).collect();
-        let may_be = run.iter().any(|file| self.written_as(file).is_some())
+        let may_be = is_given
+            || run.iter().any(|file| self.written_as(file).is_some())
             || runs::named(command).iter().any(|file| self.held.contains_key(file))
             || command.name().is_some_and(|name| self.sets_path && self.held.contains_key(name))
             || (self.is_full && (!run.is_empty() || self.sets_path))
@@ -263,6 +303,14 @@ impl Files {
             self.remember(file);
         }
         may_be
+    }
+
+    /// Remembers that a shell reads a file; returns whether a program that may write it was given it before.
+    fn ran_as_script(&mut self, file: &str) -> bool {
+        if self.scripts.len() < RAN_MAX {
+            self.scripts.insert(file.to_owned());
+        }
+        self.mentioned.contains(file)
     }
 
     fn remember(&mut self, file: String) {
@@ -293,6 +341,7 @@ impl Files {
 
     /// Returns a file that was run by what stands in front of what writes it: a loop or a trap may come by it again.
     pub(super) fn written_behind(&self) -> Option<&str> {
-        self.ran.iter().filter(|file| self.is_full || self.held.contains_key(*file)).min().map(String::as_str)
+        let written = self.ran.iter().filter(|file| self.is_full || self.held.contains_key(*file));
+        written.chain(self.scripts.intersection(&self.mentioned)).min().map(String::as_str)
     }
 }

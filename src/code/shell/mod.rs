@@ -18,6 +18,8 @@ mod gap;
 mod held;
 mod heredoc;
 mod line_program;
+mod linked;
+mod mentioned;
 mod numbers;
 mod parse;
 mod pattern;

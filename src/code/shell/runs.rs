@@ -145,7 +145,7 @@ pub(super) fn is_module(command: &Command, file: &str) -> bool {
     is_told && file.strip_suffix(".py").is_some() && command.name().is_some_and(is_python)
 }
 
-fn is_language(name: &str) -> bool {
+pub(super) fn is_language(name: &str) -> bool {
     LANGUAGES.contains(&name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.'))
 }
 

@@ -253,13 +253,13 @@ fn starts_by_verb(name: &str, words: &[Word]) -> bool {
         "find" | "gfind" => words.iter().any(|word| word.text.starts_with("-exec") || word.text.starts_with("-ok")) && is_outside(verb),
         // `go build -toolexec`, `cargo --config`, `npm --script-shell`.
         "go" | "cargo" | "npm" | "pnpm" | "yarn" | "uv" | "pytest" => {
-            let starts = match verb {
+            // Options, and what they are given, may stand in front of the verb.
+            let starts = |word: &Word| match word.text.as_str() {
                 "watch" => name == "cargo",
                 "exec" | "x" | "dlx" | "pkg" | "config" => name != "cargo" && name != "go",
-                _ => false,
+                option => option.starts_with('-') && has_program(option),
             };
-            let recursive = || words.iter().any(|word| matches!(word.text.as_str(), "exec" | "dlx"));
-            starts || (name == "pnpm" && recursive()) || words.iter().any(|word| word.text.starts_with('-') && has_program(&word.text))
+            words.iter().any(starts)
         }
         _ => false,
     }

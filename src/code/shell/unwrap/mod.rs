@@ -12,7 +12,7 @@ mod table;
 pub(super) mod unnamed;
 
 use self::options::Scan;
-use self::table::Wrapper;
+use self::table::Called;
 use super::Assignment;
 use super::Command;
 use super::Word;
@@ -110,8 +110,8 @@ pub(super) fn unwrap(command: &Command) -> Unwrapped {
         }
         _ if name.starts_with("ld-") || name.starts_with("ld.so") => unwrapped.doubt(name, "the program that it loads is not looked at"),
         _ => {
-            if let Some(wrapper) = table::find(name, arguments.first().map(|word| word.text.as_str())) {
-                wrapped(command, wrapper, &mut unwrapped);
+            if let Some(called) = table::find(name, arguments) {
+                wrapped(command, &called, &mut unwrapped);
             }
         }
     }
@@ -128,10 +128,9 @@ pub(super) fn behind_starters(command: &Command) -> Option<Command> {
     let mut behind: Option<Command> = None;
     for _ in 0..super::read::WRAPPERS_MAX {
         let command = behind.as_ref().unwrap_or(command);
-        let wrapper = command.name().and_then(|name| table::find(name, command.arguments().first().map(|word| word.text.as_str())));
-        let Some(wrapper) = wrapper.filter(|wrapper| !REPEATING.contains(&wrapper.name)) else { break };
-        let skipped = usize::from(wrapper.verb.is_some());
-        let scan = Scan::new(command.arguments().get(skipped..).unwrap_or_default(), wrapper);
+        let called = command.name().and_then(|name| table::find(name, command.arguments()));
+        let Some(called) = called.filter(|called| !REPEATING.contains(&called.wrapper.name)) else { break };
+        let scan = Scan::new(command.arguments().get(called.n_before..).unwrap_or_default(), called.wrapper);
         if scan.has_doubt || scan.writes || scan.rest.is_empty() {
             break;
         }
@@ -141,9 +140,12 @@ pub(super) fn behind_starters(command: &Command) -> Option<Command> {
 }
 
 /// Finds the program behind the options of one that starts it.
-fn wrapped(command: &Command, wrapper: &Wrapper, unwrapped: &mut Unwrapped) {
-    let skipped = usize::from(wrapper.verb.is_some());
-    let scan = Scan::new(command.arguments().get(skipped..).unwrap_or_default(), wrapper);
+fn wrapped(command: &Command, called: &Called, unwrapped: &mut Unwrapped) {
+    let wrapper = called.wrapper;
+    let scan = Scan::new(command.arguments().get(called.n_before..).unwrap_or_default(), wrapper);
+    if called.is_far {
+        unwrapped.doubt(wrapper.name, "what stands in front of its verb is not looked at");
+    }
     if scan.has_doubt {
         unwrapped.doubt(wrapper.name, "its options cannot be told from the program that it starts");
         // A text may be split into a command, and what was taken for the program may be of an option.
@@ -249,7 +251,7 @@ fn shells_of_lines(shell: &Command, text: &str, placeholder: Option<&str>, unwra
 fn starts_shell(command: &Command) -> bool {
     let is_shell = |word: &Word| word.known().is_some_and(|text| RUNNING.contains(&text.rsplit('/').next().unwrap_or(text)) && text != ".");
     let Some(name) = command.name() else { return false };
-    RUNNING.contains(&name) || (table::find(name, None).is_some() && command.arguments().iter().any(is_shell))
+    RUNNING.contains(&name) || (table::find(name, &[]).is_some() && command.arguments().iter().any(is_shell))
 }
 
 /// Returns whether a word in front of the program that `xargs` starts leaves it what it reads, and where that ends.

@@ -1,3 +1,5 @@
+use super::super::Word;
+
 /// A program that takes options and then another program with its words.
 pub(super) struct Wrapper {
     pub(super) name: &'static str,
@@ -191,7 +193,39 @@ const WRAPPERS: &[Wrapper] = &[
     Wrapper { name: "direnv", verb: Some("exec"), n_operands: 1, ..ACTS },
 ];
 
+/// A program that starts others, as it is called.
+pub(super) struct Called {
+    pub(super) wrapper: &'static Wrapper,
+    /// How many words stand in front of its options: what is in front of the verb, and that.
+    pub(super) n_before: usize,
+    /// There is more in front of the verb than its name.
+    pub(super) is_far: bool,
+}
+
+/// Most words that may stand in front of a verb.
+const BEFORE_MAX: usize = 16;
+
 /// Returns what is known of a program that starts others.
-pub(super) fn find(name: &str, first: Option<&str>) -> Option<&'static Wrapper> {
-    WRAPPERS.iter().find(|wrapper| wrapper.name == name && (wrapper.verb.is_none() || wrapper.verb == first))
+pub(super) fn find(name: &str, arguments: &[Word]) -> Option<Called> {
+    let mut known = WRAPPERS.iter().filter(|wrapper| wrapper.name == name).peekable();
+    if let Some(wrapper) = known.next_if(|wrapper| wrapper.verb.is_none()) {
+        return Some(Called { wrapper, n_before: 0, is_far: false });
+    }
+    known.peek()?;
+    let known: Vec<&'static Wrapper> = known.collect();
+    // `npm -w a exec`, `yarn workspaces foreach -A exec`: which word is an option's value is not known.
+    let mut may_be_value = false;
+    for (at, word) in arguments.iter().take(BEFORE_MAX).enumerate() {
+        let text = word.text.as_str();
+        if let Some(wrapper) = known.iter().find(|wrapper| wrapper.verb == Some(text)) {
+            return Some(Called { wrapper, n_before: at + 1, is_far: at > 0 });
+        }
+        let is_option = text.starts_with(['-', '+']);
+        let leads_on = is_option || matches!(text, "foreach" | "recursive" | "workspace" | "workspaces");
+        if !leads_on && !may_be_value {
+            return None;
+        }
+        may_be_value = leads_on;
+    }
+    None
 }

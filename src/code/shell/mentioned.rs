@@ -1,0 +1,186 @@
+//! Files that a command is given: a program that is not known to leave them as they are may write what it likes into them.
+
+use super::Command;
+use super::Word;
+use super::runs;
+use super::written::key;
+
+/// Programs that write into no file which their words name, or in a way that is read by itself.
+const LEAVING: [&str; 87] = [
+    ".",
+    "[",
+    "[[",
+    "alias",
+    "basename",
+    "cat",
+    "cd",
+    "chgrp",
+    "chmod",
+    "chown",
+    "cmp",
+    "command",
+    "cp",
+    "cut",
+    "dd",
+    "declare",
+    "diff",
+    "dirname",
+    "du",
+    "echo",
+    "egrep",
+    "exec",
+    "exit",
+    "export",
+    "false",
+    "fgrep",
+    "file",
+    "find",
+    "grep",
+    "head",
+    "install",
+    "jq",
+    "kill",
+    "less",
+    "let",
+    "ln",
+    "link",
+    "local",
+    "ls",
+    "man",
+    "md5sum",
+    "mkdir",
+    "mv",
+    "popd",
+    "printf",
+    "pushd",
+    "pwd",
+    "read",
+    "readlink",
+    "readonly",
+    "realpath",
+    "return",
+    "rg",
+    "rm",
+    "rmdir",
+    "rsync",
+    "sed",
+    "set",
+    "sha1sum",
+    "sha256sum",
+    "sha512sum",
+    "shellcheck",
+    "sleep",
+    "source",
+    "stat",
+    "tail",
+    "tar",
+    "tee",
+    "test",
+    "time",
+    "touch",
+    "tr",
+    "trap",
+    "tree",
+    "true",
+    "type",
+    "typeset",
+    "umask",
+    "unlink",
+    "unset",
+    "unzip",
+    "wait",
+    "wc",
+    "which",
+    "xargs",
+    "yamllint",
+    "zip",
+];
+/// Programs that make what they are asked for, by rules that are the project's.
+const BUILDING: [&str; 26] = [
+    "c++", "cargo", "cc", "clang", "clang++", "cmake", "docker", "dotnet", "g++", "gcc", "ghc", "gmake", "go", "gradle", "java", "javac",
+    "just", "make", "mvn", "ninja", "npm", "pnpm", "rustc", "tcc", "yarn", "zig",
+];
+
+/// Returns the files, by the last parts of their names, that a command may write because its words name them.
+pub(super) fn files(command: &Command) -> impl Iterator<Item = String> {
+    let name = command.name().unwrap_or_default();
+    let leaves = command.words.is_empty() || LEAVING.contains(&name) || BUILDING.contains(&name) || runs::only_checks(command);
+    let words = if leaves { &[] } else { command.arguments() };
+    let run = if leaves { None } else { run_by(command) };
+    let is_git = name == "git";
+    let named = words.iter().enumerate().flat_map(move |(at, word)| {
+        // To git most words name files that it reads: those that it writes stand in an option.
+        let is_behind = at > 0 && may_name_output(&words[at - 1]);
+        let whole = (!is_git || is_behind).then_some(word.text.as_str());
+        let attached = word.text.split_once('=').map(|(_, value)| value).filter(|_| !is_git || may_name_output(word));
+        [whole, attached, glued(word)].into_iter().flatten().map(|text| Word { text: text.to_owned(), ..word.clone() })
+    });
+    named.map(|word| key(&word)).filter(move |file| run.as_ref() != Some(file))
+}
+
+/// Returns the file that a command runs, which it therefore only reads.
+fn run_by(command: &Command) -> Option<String> {
+    let of_language = || {
+        let first = command.arguments().iter().find(|word| !word.text.starts_with('-'));
+        first.filter(|_| command.name().is_some_and(runs::is_language))
+    };
+    runs::script(command, None).map(|(file, _)| file).or_else(of_language).map(key)
+}
+
+/// Returns whether an option may say which file is written: `-o`, `--output`, `--outp`, `--output-directory`.
+fn may_name_output(option: &Word) -> bool {
+    option.text.starts_with("-o") || option.text.starts_with("--o")
+}
+
+/// Returns what stands right behind the letter of an option.
+fn glued(word: &Word) -> Option<&str> {
+    let rest = word.text.strip_prefix('-').filter(|rest| !rest.starts_with('-'))?;
+    rest.get(1..).filter(|rest| !rest.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_program_may_write_is_among_its_words() {
+        for (text, expected) in [
+            ("foo a.sh", &["a.sh"][..]),
+            ("foo --into=d/a.sh x", &["a.sh"]),
+            ("foo -oa.sh", &["a.sh"]),
+            ("uniq x a.sh", &["a.sh"]),
+            ("python3 gen.py a.sh", &["a.sh"]),
+            ("bash gen.sh a.sh", &["a.sh"]),
+            ("./gen.sh a.sh", &["a.sh"]),
+            ("git log --outp=a.sh", &["a.sh"]),
+            ("git diff --output a.sh", &["a.sh"]),
+            ("git archive -o a.sh HEAD", &["a.sh"]),
+        ] {
+            let script = crate::code::shell::read(text);
+            let found: Vec<String> = files(&script.commands[0]).collect();
+            assert!(expected.iter().all(|file| found.iter().any(|known| known == file)), "{text}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_program_only_reads_or_runs_is_not() {
+        for text in [
+            "chmod +x a.sh",
+            "bash a.sh",
+            "bash -n a.sh",
+            "sh -x d/a.sh",
+            "./a.sh",
+            "shellcheck a.sh",
+            "git add a.sh",
+            "git diff a.sh",
+            "git commit -m a.sh",
+            "python3 a.sh",
+            "gcc a.c -o a.sh",
+            "make a.sh",
+            "[ -f a.sh ]",
+        ] {
+            let script = crate::code::shell::read(text);
+            assert!(files(&script.commands[0]).all(|file| file != "a.sh"), "{text}");
+        }
+    }
+}
