@@ -6,8 +6,20 @@ use tokio::signal::unix::signal;
 use crate::app::Interrupt;
 use crate::app::exit_code;
 
-/// How many signals are taken before we stop waiting for a clean end.
+/// How many signals in a row are taken before we stop waiting for a clean end.
 const PATIENCE: u8 = 4;
+
+/// The signals since the run last went on behind one: a press that ended a call, and nothing else, is forgotten with that call.
+#[derive(Default)]
+struct InARow(u8);
+
+impl InARow {
+    /// Takes a signal that `interrupt` has heard of; returns whether nothing is waited for any longer.
+    fn is_enough(&mut self, interrupt: &Interrupt) -> bool {
+        self.0 = if interrupt.is_ended() { self.0.saturating_add(1) } else { 1 };
+        self.0 >= PATIENCE
+    }
+}
 
 /// What signals tell; they are the process's own, and so is its exit code.
 static TOLD: OnceLock<Interrupt> = OnceLock::new();
@@ -33,26 +45,21 @@ impl Signals {
         // A command listens once.
         let _ = TOLD.set(interrupt.clone());
         tokio::spawn(async move {
-            let mut n_presses = 0;
+            let mut in_a_row = InARow::default();
             loop {
                 tokio::select! {
-                    _ = presses.recv() => {
-                        n_presses += 1;
-                        told.press();
-                    }
+                    _ = presses.recv() => told.press(),
                     _ = terminate.recv() => {
-                        n_presses += 1;
                         // The second one is for a command that takes its time to end.
                         if told.end_by(exit_code::TERMINATED) {
                             told.press();
                         }
                     }
                     _ = hangup.recv() => {
-                        n_presses += 1;
                         told.end_by(exit_code::HUNG_UP);
                     }
                 }
-                if n_presses >= PATIENCE {
+                if in_a_row.is_enough(&told) {
                     // Nothing is lost by this: the log is written as it goes, and the box ends with us.
                     super::raw::restore();
                     std::process::exit(i32::from(told.exit_code().unwrap_or(exit_code::INTERRUPTED)));
@@ -65,5 +72,22 @@ impl Signals {
     /// Returns the exit code: the given one, unless a signal decided.
     pub(super) fn exit_code(&self, code: u8) -> u8 {
         exit_code::after(&self.interrupt, code)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn presses_that_each_end_one_call_are_never_enough() {
+        let interrupt = Interrupt::new();
+        let mut in_a_row = InARow::default();
+        for _ in 0..20 {
+            assert!(!in_a_row.is_enough(&interrupt), "the run goes on");
+        }
+        interrupt.end();
+        let enough: Vec<bool> = (0..3).map(|_| in_a_row.is_enough(&interrupt)).collect();
+        assert_eq!(enough, [false, false, true]);
     }
 }
