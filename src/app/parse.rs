@@ -65,9 +65,9 @@ pub fn parse_text(input: impl Read, tools: Option<&Path>, hint: Option<&str>) ->
     })?;
     let tools = text::Tools::new(&tools);
     let mut parsed = text::parse(&text, &tools, hint);
-    // What the format makes a call may be none for what stands around it. An answer that is longer than a session takes has no such words.
+    // What the format makes a call may be none for what stands around it, and one of a tool that is not known is one. An answer that is longer
+    // than a session takes has no such words.
     if hint.is_none()
-        && !parsed.calls.is_empty()
         && let Ok(reply) = llm::understood(&text, &tools)
         && reply.calls.len() != parsed.calls.len()
     {
@@ -199,16 +199,30 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_words_follow_is_none_as_in_a_session() {
+    fn a_call_whose_words_leave_nobody_sure_is_none_as_in_a_session() {
         let call = "<tool_call>{\"name\": \"bash\", \"arguments\": {\"command\": \"ls\"}}</tool_call>";
         let read = |text: &str| {
             let parsed = parse_text(text.as_bytes(), None, None).expect("is read");
             (parsed.calls.len(), parsed.content)
         };
         assert_eq!(read(&format!("I look.\n{call}")), (1, "I look.".to_owned()));
+        assert_eq!(read(&format!("I look.\n{call}\nDone.")), (1, "I look.\n\nDone.".to_owned()));
         let text = format!("It would be\n{call}\nShall I?");
         assert_eq!(read(&text), (0, text.clone()));
         assert_eq!(read(&format!("<think>I should not {call} at all.</think>")).0, 0);
+    }
+
+    #[test]
+    fn a_marked_call_of_a_tool_that_is_not_known_is_one_as_in_a_session() {
+        for text in [
+            r#"<tool_call>{"name": "get_weather", "arguments": {"city": "x"}}</tool_call>"#,
+            "<function=get_weather>\n<parameter=city>\nx\n</parameter>\n</function>",
+            r#"[TOOL_CALLS][{"name": "get_weather", "arguments": {"city": "x"}}]"#,
+        ] {
+            let parsed = parse_text(text.as_bytes(), None, None).expect("is read");
+            let calls: Vec<(&str, &str)> = parsed.calls.iter().map(|call| (call.name.as_str(), call.arguments.get())).collect();
+            assert_eq!((calls, parsed.content.as_str()), (vec![("get_weather", r#"{"city":"x"}"#)], ""), "{text}");
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@
 //! Start with [`Parser`], then `openers`, then `tagged`; `family` is what they share, `corpus` what they must understand.
 
 mod bare;
+mod behind;
 mod call;
 mod channel;
 mod collector;
@@ -111,16 +112,29 @@ impl Parsed {
     }
 }
 
-/// Returns how many bytes were said before the calls so far, where another one follows `content`: words that lead on to it from the one before say
-/// nothing against either.
-pub fn before_call(content: &str, n_before: Option<usize>) -> usize {
-    let between = n_before.map(|n| (n, content.get(n..).unwrap_or_default()));
-    between.filter(|(_, words)| !example::Before::leads_on(words)).map_or(content.len(), |(n, _)| n)
+/// What was said up to the last call so far.
+#[derive(Clone, Copy, Debug)]
+pub struct Said {
+    n_bytes: usize,
+    /// Words stand between calls that do not lead on from one to the next: what the first one gave, perhaps, which nobody knows yet.
+    is_between: bool,
 }
 
-/// Returns whether words follow calls, before which `n_before` bytes were said: nobody knows whether such a call was meant.
-pub fn goes_on(parsed: &Parsed, n_before: Option<usize>) -> bool {
-    n_before.is_some_and(|n| !parsed.content.get(n..).unwrap_or_default().trim().is_empty())
+/// Returns what was said up to a call that follows `content`; `before` is the same of the one before it.
+pub fn said_before_call(content: &str, before: Option<Said>) -> Said {
+    let is_between = before.is_some_and(|said| {
+        let words = content.get(said.n_bytes..).unwrap_or_default();
+        said.is_between || !words.trim().is_empty() && !example::Before::leads_on(words)
+    });
+    Said { n_bytes: content.len(), is_between }
+}
+
+/// Returns whether the words around marked calls leave nobody sure that they were meant: some stand between them, or behind them and say so.
+pub fn is_doubted(parsed: &Parsed, said: Option<Said>) -> bool {
+    said.is_some_and(|said| {
+        let behind = parsed.content.get(said.n_bytes..).unwrap_or_default().trim();
+        said.is_between || !behind.is_empty() && !behind::leave_it_meant(behind)
+    })
 }
 
 /// Returns whether a text ends with the bare beginning of a call, at the beginning of a line and behind no words that show it. Within a sentence
