@@ -7,7 +7,18 @@ use super::refusal::Refusal;
 const LEAST: u64 = 256;
 
 /// Parameters that a request can do without. Those that say what the answer is are not among them.
-const SPARE: [&str; 8] = ["stream_options", "temperature", "top_p", "presence_penalty", "min_p", "repeat_penalty", "tool_choice", "usage"];
+const SPARE: [&str; 10] = [
+    "stream_options",
+    "temperature",
+    "top_p",
+    "top_k",
+    "presence_penalty",
+    "min_p",
+    "repeat_penalty",
+    "repetition_penalty",
+    "tool_choice",
+    "usage",
+];
 
 /// How requests are written otherwise than by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -20,13 +20,13 @@ pub struct Sampled {
     pub temperature: Option<f64>,
     /// Share of the probability that is sampled from, 0 to 1.
     pub top_p: Option<f64>,
-    /// How many of the likeliest tokens are sampled from. Sent to llama-server only.
+    /// How many of the likeliest tokens are sampled from. `OpenAI`'s own API does not have it.
     pub top_k: Option<u32>,
-    /// Least probability as a share of the likeliest token's, 0 to 1. Sent to llama-server only.
+    /// Least probability as a share of the likeliest token's, 0 to 1. `OpenAI`'s own API does not have it.
     pub min_p: Option<f64>,
     /// How much what was said already is held against saying it again, -2 to 2; 0 is not at all.
     pub presence_penalty: Option<f64>,
-    /// How much tokens that were just written are made less likely, 0 to 2; 1 is not at all. Sent to llama-server only.
+    /// How much tokens that were just written are made less likely, 0 to 2; 1 is not at all. `OpenAI`'s own API does not have it.
     pub repeat_penalty: Option<f64>,
 }
 

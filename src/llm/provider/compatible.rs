@@ -57,11 +57,11 @@ impl Provider for Compatible {
         std::future::ready(None).boxed()
     }
 
-    fn samples_by(&self, _: &str) -> bool {
-        false
+    fn repeat_penalty(&self) -> &'static str {
+        "repeat_penalty"
     }
 
-    fn extras(&self, _: &Options, manner: &Manner, _: bool) -> Vec<(&'static str, String)> {
+    fn extras(&self, manner: &Manner, _: bool) -> Vec<(&'static str, String)> {
         if manner.asks_cost { vec![("usage", "{\"include\":true}".to_owned())] } else { Vec::new() }
     }
 

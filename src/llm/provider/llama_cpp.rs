@@ -86,16 +86,12 @@ impl Provider for LlamaCpp {
         .boxed()
     }
 
-    fn samples_by(&self, parameter: &str) -> bool {
-        matches!(parameter, "min_p" | "repeat_penalty")
+    fn repeat_penalty(&self) -> &'static str {
+        "repeat_penalty"
     }
 
-    fn extras(&self, options: &Options, _: &Manner, stream: bool) -> Vec<(&'static str, String)> {
-        let mut extras = Vec::new();
-        if let Some(top_k) = options.top_k {
-            extras.push(("top_k", top_k.to_string()));
-        }
-        extras.push(("cache_prompt", "true".to_owned()));
+    fn extras(&self, _: &Manner, stream: bool) -> Vec<(&'static str, String)> {
+        let mut extras = vec![("cache_prompt", "true".to_owned())];
         if stream {
             extras.push(("return_progress", "true".to_owned()));
         }

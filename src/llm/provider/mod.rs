@@ -45,11 +45,11 @@ pub(super) trait Provider: fmt::Debug + Send + Sync {
     /// Returns how many tokens the server reads for a whole conversation, where it counts.
     fn count_prompt<'a>(&'a self, asking: &'a Asking<'a>, prompt: &'a Prompt) -> BoxFuture<'a, Option<u64>>;
 
-    /// Returns whether a request may hold this parameter of sampling, which is not in `OpenAI`'s API.
-    fn samples_by(&self, parameter: &str) -> bool;
+    /// Returns the server's name for the penalty of what was just written, which is not in `OpenAI`'s API.
+    fn repeat_penalty(&self) -> &'static str;
 
     /// Returns what a request holds that this kind of server alone is asked for, as keys and their JSON.
-    fn extras(&self, options: &Options, manner: &Manner, stream: bool) -> Vec<(&'static str, String)>;
+    fn extras(&self, manner: &Manner, stream: bool) -> Vec<(&'static str, String)>;
 
     /// Returns whether a stream that ends in good order without a word is an answer, rather than an error that was not said.
     fn may_be_silent(&self, has_reason: bool) -> bool;

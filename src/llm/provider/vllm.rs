@@ -48,12 +48,12 @@ impl Provider for Vllm {
         .boxed()
     }
 
-    fn samples_by(&self, parameter: &str) -> bool {
-        parameter == "min_p"
+    fn repeat_penalty(&self) -> &'static str {
+        "repetition_penalty"
     }
 
-    fn extras(&self, options: &Options, _: &Manner, _: bool) -> Vec<(&'static str, String)> {
-        options.top_k.map(|top_k| ("top_k", top_k.to_string())).into_iter().collect()
+    fn extras(&self, manner: &Manner, stream: bool) -> Vec<(&'static str, String)> {
+        Compatible.extras(manner, stream)
     }
 
     fn may_be_silent(&self, has_reason: bool) -> bool {

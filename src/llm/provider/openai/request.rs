@@ -61,16 +61,20 @@ pub(in crate::llm) fn body(prompt: &Prompt, request: &Request, options: &Options
     if let Some(limit) = max_tokens(request, options, manner) {
         put(manner.parameters.name_of_most(), &limit.to_string());
     }
-    for (key, value, is_common) in [
-        ("temperature", request.temperature.or(options.temperature), true),
-        ("top_p", options.top_p, true),
-        ("presence_penalty", options.presence_penalty, true),
-        ("min_p", options.min_p, false),
-        ("repeat_penalty", options.repeat_penalty, false),
+    // Those that `OpenAI`'s API does not have go to whatever server they were set for; one that refuses them is asked without from then on.
+    for (key, value) in [
+        ("temperature", request.temperature.or(options.temperature)),
+        ("top_p", options.top_p),
+        ("presence_penalty", options.presence_penalty),
+        ("min_p", options.min_p),
+        (manner.provider.repeat_penalty(), options.repeat_penalty),
     ] {
-        if let Some(value) = value.filter(|value| value.is_finite() && (is_common || manner.provider.samples_by(key))) {
+        if let Some(value) = value.filter(|value| value.is_finite()) {
             put(key, &json!(value).to_string());
         }
+    }
+    if let Some(top_k) = options.top_k {
+        put("top_k", &top_k.to_string());
     }
     if !options.stop.is_empty() {
         put("stop", &json!(options.stop).to_string());
@@ -86,7 +90,7 @@ pub(in crate::llm) fn body(prompt: &Prompt, request: &Request, options: &Options
     if native_tools && (request.no_tools || request.held || request.schema.is_some()) {
         put("tool_choice", "\"none\"");
     }
-    for (key, value) in manner.provider.extras(options, manner, stream) {
+    for (key, value) in manner.provider.extras(manner, stream) {
         put(key, &value);
     }
     body.push('}');
@@ -116,6 +120,7 @@ mod tests {
     use crate::llm::message::ToolSpec;
     use crate::llm::provider::Compatible;
     use crate::llm::provider::LlamaCpp;
+    use crate::llm::provider::Vllm;
 
     fn tools() -> Vec<ToolSpec> {
         vec![ToolSpec { name: "bash".into(), description: "Runs.".into(), parameters: json!({"type": "object"}) }]
@@ -157,8 +162,17 @@ mod tests {
         let request = Request { temperature: Some(0.0), max_tokens: Some(5), no_tools: true, ..Request::default() };
         assert_eq!(
             written(ToolMode::Native, &request, &options, &other),
-            json!({"stream": true, "stream_options": {"include_usage": true}, "max_tokens": 5, "temperature": 0.0, "presence_penalty": -0.5, "stop": ["END", "\n\n"], "tool_choice": "none"})
+            json!({"stream": true, "stream_options": {"include_usage": true}, "max_tokens": 5, "temperature": 0.0, "top_k": 40, "min_p": 0.25, "presence_penalty": -0.5, "repeat_penalty": 1.125, "stop": ["END", "\n\n"], "tool_choice": "none"})
         );
+    }
+
+    #[test]
+    fn vllm_is_told_the_repeat_penalty_by_its_own_name() {
+        let options = Options { repeat_penalty: Some(1.125), top_k: Some(40), min_p: Some(0.25), ..Options::default() };
+        let manner = Manner { provider: &Vllm, model: None, context: None, asks_cost: false, parameters: Parameters::default() };
+        let body = written(ToolMode::Native, &Request::default(), &options, &manner);
+        assert_eq!((&body["repetition_penalty"], &body["repeat_penalty"]), (&json!(1.125), &Value::Null));
+        assert_eq!((&body["top_k"], &body["min_p"]), (&json!(40), &json!(0.25)));
     }
 
     #[test]
