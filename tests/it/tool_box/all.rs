@@ -94,6 +94,8 @@ async fn tools_that_only_read_leave_every_byte_and_mode_as_it_is() {
     // Only what reads is allowed in this mode, so that whatever succeeds claims to be a reader.
     let mut calls = one_of_each();
     calls.push(("archive", json!({"action": "list", "archive_path": "a.tar"})));
+    calls.push(("git_branch", json!({"action": "list"})));
+    calls.push(("git_stash", json!({"action": "list"})));
     let before = tree(hand.guest.workspace.path());
     let mut readers = Vec::new();
     for (tool, arguments) in calls {
@@ -122,6 +124,8 @@ async fn tools_that_only_read_leave_every_byte_and_mode_as_it_is() {
         "more_tools",
         "cd",
         "archive",
+        "git_branch",
+        "git_stash",
     ];
     assert_eq!(readers, expected);
 }
