@@ -1,4 +1,4 @@
-//! Commands that the person runs in the session's sandbox themselves.
+//! What the person runs and looks at in the session's sandbox themselves.
 
 use super::Agent;
 use super::Failure;
@@ -11,7 +11,7 @@ use crate::tools::Pipeline;
 #[derive(Debug)]
 pub struct ByHand {
     pub status: CallStatus,
-    /// What the model reads of it, with their next message.
+    /// What the person reads of it; of a command the model does too, with their next message.
     pub text: String,
 }
 
@@ -23,13 +23,23 @@ impl Agent {
 
     /// Runs a command that the person typed, through the pipeline like every call; the model is told of it before their next words.
     pub async fn run_by_hand(&mut self, command: &str, interrupt: &Interrupt) -> Result<ByHand, Failure> {
+        let ran = self.call_by_hand("bash", &serde_json::json!({ "command": command }), interrupt).await?;
+        self.note(&format!("The person ran this in the sandbox themselves:\n$ {command}\n{}", ran.text));
+        Ok(ran)
+    }
+
+    /// Looks at the folders below one for the person, through the pipeline like every call. Without a path it is the project.
+    pub async fn tree_by_hand(&mut self, path: &str, interrupt: &Interrupt) -> Result<ByHand, Failure> {
+        let arguments = if path.is_empty() { serde_json::json!({}) } else { serde_json::json!({ "path": path }) };
+        self.call_by_hand("tree", &arguments, interrupt).await
+    }
+
+    async fn call_by_hand(&mut self, tool: &str, arguments: &serde_json::Value, interrupt: &Interrupt) -> Result<ByHand, Failure> {
         self.n_by_hand += 1;
-        let arguments = serde_json::json!({ "command": command }).to_string();
-        let call = ToolCall { id: format!("hand-{}", self.n_by_hand), name: "bash".to_owned(), arguments };
+        let call = ToolCall { id: format!("hand-{}", self.n_by_hand), name: tool.to_owned(), arguments: arguments.to_string() };
         let finished = self.pipeline.run_by_hand(&call, &interrupt.step()).await;
         interrupt.idle();
         let finished = finished.map_err(Failure::Sandbox)?;
-        self.note(&format!("The person ran this in the sandbox themselves:\n$ {command}\n{}", finished.text));
         Ok(ByHand { status: finished.status, text: finished.text })
     }
 }

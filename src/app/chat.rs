@@ -167,6 +167,11 @@ impl Chat {
         ran.map_err(|failure| self.seat.error(failure))
     }
 
+    /// Shows the person the folders below one; the model is not told of it.
+    pub async fn tree_by_hand(&mut self, path: &str, interrupt: &Interrupt) -> Result<ByHand, Error> {
+        self.seat.agent.tree_by_hand(path, interrupt).await.map_err(|failure| self.seat.error(failure))
+    }
+
     /// Shows or takes back what turns changed; the model is told of it with the next message.
     pub async fn undo(&mut self, order: UndoOrder, interrupt: &Interrupt) -> Result<UndoAnswer, Error> {
         let answer = undo::finished(self.seat.sandbox.undo(order, interrupt.run()).await.map_err(Error::Sandbox)?)?;

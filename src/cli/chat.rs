@@ -29,7 +29,7 @@ use crate::ui::slash;
 use crate::ui::slash::Line;
 use crate::ui::text;
 
-const HELP: &str = "Type what is to be done; @shot.png shows the model that image. !CMD runs a command in the sandbox, and the agent reads what came of it. /answers lists what you have allowed for more than once, /answers forget N takes one back. /mode auto, ask or deny says what is allowed without asking. /undo N takes back what the last N turns changed, /redo N brings it back, /undo retry tries again what was left. /context says how full the model's window is; /compact WORDS has a summary replace older messages, one that keeps what is about those words. A message that begins with a slash has it doubled. /help shows this, /quit or an empty end of input leaves. Ctrl-C stops the \
+const HELP: &str = "Type what is to be done; @shot.png shows the model that image. !CMD runs a command in the sandbox, and the agent reads what came of it. /answers lists what you have allowed for more than once, /answers forget N takes one back. /mode auto, ask or deny says what is allowed without asking. /undo N takes back what the last N turns changed, /redo N brings it back, /undo retry tries again what was left. /tree PATH shows the folders below one, without PATH those of the project. /context says how full the model's window is; /compact WORDS has a summary replace older messages, one that keeps what is about those words. A message that begins with a slash has it doubled. /help shows this, /quit or an empty end of input leaves. Ctrl-C stops the \
      answer, twice leaves.\n";
 
 pub(super) async fn chat(flags: SessionFlags) -> Result<u8, app::Error> {
@@ -106,6 +106,22 @@ pub(super) async fn chat(flags: SessionFlags) -> Result<u8, app::Error> {
                 }
                 continue;
             }
+            Line::Tree(path) => {
+                match chat.tree_by_hand(&path, &interrupt).await {
+                    // What became of one that was not shown stands above already.
+                    Ok(shown) if shown.status == CallStatus::Ok => super::say(&format!("{}\n", text::clean(&shown.text))),
+                    Ok(_) => {}
+                    Err(error) => {
+                        failure::show(&error, &mut io::stderr(), terminal.paint);
+                        lost = Some(error);
+                        break exit_code::NO_BOX;
+                    }
+                }
+                if interrupt.is_ended() {
+                    break exit_code::INTERRUPTED;
+                }
+                continue;
+            }
             command => {
                 obey(&mut chat, command, &interrupt, &wishes, terminal.paint).await;
                 if interrupt.is_ended() {
@@ -164,7 +180,7 @@ async fn obey(chat: &mut Chat, command: Line, interrupt: &Interrupt, wishes: &Wi
         Line::Redo(n) => undo(chat, Undo::Forward { n, merge: false, is_beside: true }, interrupt, paint).await,
         Line::Wrong(why) => super::say(&format!("{}\n", text::line(&why))),
         // The loop has seen to these.
-        Line::Nothing | Line::Quit | Line::Run(_) | Line::Say(_) => {}
+        Line::Nothing | Line::Quit | Line::Run(_) | Line::Tree(_) | Line::Say(_) => {}
     }
 }
 

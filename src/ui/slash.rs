@@ -10,6 +10,8 @@ pub enum Line {
     /// Take the answer of this number back.
     Forget(usize),
     Context,
+    /// Show the folders below this one; nothing is the project.
+    Tree(String),
     /// With what the summary is to keep above all.
     Compact(String),
     /// Take back so many turns.
@@ -27,7 +29,7 @@ pub enum Line {
 }
 
 /// All commands, as they are listed where one is not known.
-const COMMANDS: &str = "/help, /mode, /answers, /undo, /redo, /context, /compact and /quit";
+const COMMANDS: &str = "/help, /mode, /answers, /undo, /redo, /tree, /context, /compact and /quit";
 
 /// Reads a line. What begins with a slash is a command or a mistake, and never goes to the model; a doubled slash stands for itself.
 pub fn read(line: &str) -> Line {
@@ -59,6 +61,7 @@ pub fn read(line: &str) -> Line {
         "/quit" | "/exit" | "/q" => bare(Line::Quit),
         "/help" | "/h" | "/?" => bare(Line::Help),
         "/context" => bare(Line::Context),
+        "/tree" => Line::Tree(rest.to_owned()),
         "/compact" => Line::Compact(rest.to_owned()),
         "/mode" => mode(rest),
         "/undo" if rest == "retry" => Line::Retry,
@@ -121,6 +124,8 @@ mod tests {
             ("/mode  ask", Line::Mode(Some("ask".to_owned()))),
             ("/answers", Line::Answers),
             ("/answers  forget  2", Line::Forget(2)),
+            ("/tree", Line::Tree(String::new())),
+            ("/tree  src/my folder ", Line::Tree("src/my folder".to_owned())),
             ("/compact", Line::Compact(String::new())),
             ("/compact the tests", Line::Compact("the tests".to_owned())),
             ("! git status", Line::Run("git status".to_owned())),
@@ -145,6 +150,7 @@ mod tests {
             ("/answers forget 1 2", "by its number"),
             ("/answers forget -1", "by its number"),
             ("/answers forgetful 2", "/answers forget N"),
+            ("/trees", "/redo, /tree, /context"),
             ("/contextual", "/contextual is not known"),
             ("!", "!git status"),
         ] {

@@ -244,6 +244,13 @@ async fn what_a_person_runs_passes_hooks_is_recorded_and_told_to_the_model() {
     let again = Desk::new(ScriptedModel::new().says("Still here.").start().await, Wishes { past, ..Wishes::default() }).await;
     again.work("go on").await;
     assert!(again.model.heads()[0].starts_with(desk.model.heads().last().expect("requests")), "to the byte");
+    // What a person only looks at is a call like every other too, and says nothing to the model.
+    let look = async |path: &str| desk.agent.lock().await.tree_by_hand(path, &desk.interrupt).await.expect("a sandbox");
+    let shown = look("").await;
+    assert!(shown.status == CallStatus::Ok && shown.text.lines().any(|line| line.trim() == "a"), "{}", shown.text);
+    assert!(look("nowhere").await.text.starts_with("nowhere: no such file or directory"));
+    let is_tree = |kind: &Kind| matches!(kind, Kind::CallStarted { name, .. } if name == "tree");
+    assert_eq!(desk.kinds().iter().filter(|kind| is_tree(kind)).count(), 2);
     // In a mode that only reads the person's own hand only reads, too.
     let wishes = Wishes { mode: Mode::Deny, ..Wishes::default() };
     let silent = Desk::new(ScriptedModel::new().says("x").start().await, wishes).await;

@@ -319,6 +319,10 @@ fn the_mode_is_changed_in_a_chat() {
         let shown = talk.sees(&format!("After {mode}."));
         assert!(!shown.contains("Allow it?"), "{shown}");
     }
+    talk.types("/tree\n");
+    talk.sees("asked");
+    talk.types("/tree nowhere\n");
+    talk.sees("nowhere: no such file or directory");
     talk.types("/context\n");
     talk.sees("of 32768 tokens, ");
     talk.types("/compact what was touched\n");
