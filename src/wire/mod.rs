@@ -93,6 +93,7 @@ pub use patch::ApplyPatch;
 pub use patch::FilePatch;
 pub use patch::Hunk;
 pub use patch::PatchAction;
+pub use patch::PatchForm;
 pub use patch::PatchLine;
 pub use path::BytesPath;
 pub use protected::Protected;

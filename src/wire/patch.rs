@@ -57,6 +57,19 @@ pub struct Hunk {
     pub old_unended: bool,
     /// It shall end without one.
     pub new_unended: bool,
+    #[serde(default)]
+    pub form: PatchForm,
+}
+
+/// How a patch is written, which says what is meant where the lines of a hunk stand in several places or in none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PatchForm {
+    /// The number of a line, else one place alone; the outermost lines around it may be others.
+    #[default]
+    Unified,
+    /// The first place behind the hunk before.
+    Sections,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,10 +4,12 @@
 ///
 /// Each line is compared about twice, whatever the lines are (Knuth, Morris and Pratt): of a file whose lines are all the same, comparing
 /// anew from each of them would take minutes.
-pub(super) fn runs<'a, L: PartialEq>(here: &'a [L], wanted: &'a [L]) -> impl Iterator<Item = usize> + 'a {
-    let borders = borders(wanted);
+pub(super) fn runs<'a, L: PartialEq>(here: &'a [L], wanted: impl AsRef<[L]> + 'a) -> impl Iterator<Item = usize> + 'a {
+    let borders = borders(wanted.as_ref());
     let mut n_fit = 0;
+    let n_wanted = borders.len();
     let ends = here.iter().enumerate().filter(move |(_, line)| {
+        let wanted = wanted.as_ref();
         if n_fit == wanted.len() {
             n_fit = n_fit.checked_sub(1).map_or(0, |last| borders[last]);
         }
@@ -17,7 +19,7 @@ pub(super) fn runs<'a, L: PartialEq>(here: &'a [L], wanted: &'a [L]) -> impl Ite
         n_fit += usize::from(wanted.get(n_fit) == Some(*line));
         n_fit > 0 && n_fit == wanted.len()
     });
-    ends.map(|(at, _)| at + 1 - wanted.len())
+    ends.map(move |(at, _)| at + 1 - n_wanted)
 }
 
 /// Returns for each line of how many lines the longest run is that ends there and also begins at the first one, apart from all up to there.
@@ -42,8 +44,8 @@ mod tests {
 
     #[test]
     fn a_run_of_nothing_stands_nowhere() {
-        assert_eq!(runs(&[1, 2], &[]).next(), None);
-        assert_eq!(runs(&[], &[1]).next(), None);
+        assert_eq!(runs(&[1, 2], [0; 0]).next(), None);
+        assert_eq!(runs(&[], [1]).next(), None);
     }
 
     /// Compared anew from each line, these would take hours.

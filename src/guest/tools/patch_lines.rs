@@ -8,6 +8,7 @@ use std::hash::Hash;
 use std::hash::Hasher;
 use std::ops::Range;
 
+use super::line_run::runs;
 use super::signs;
 use super::stop::Stop;
 
@@ -49,12 +50,14 @@ pub(super) struct Index<'a> {
     lines: Vec<&'a [u8]>,
     /// For each level the lines by a hash of what counts there; made when it is first asked for.
     by_hash: [OnceCell<Vec<(u32, u32)>>; 4],
+    /// For each level their hashes in the order of the lines.
+    hashes: [OnceCell<Vec<u32>>; 4],
     stop: &'a Stop<'a>,
 }
 
 impl<'a> Index<'a> {
     pub(super) fn new(lines: Vec<&'a [u8]>, stop: &'a Stop<'a>) -> Self {
-        Self { lines, by_hash: Default::default(), stop }
+        Self { lines, by_hash: Default::default(), hashes: Default::default(), stop }
     }
 
     pub(super) fn lines(&self) -> &[&'a [u8]] {
@@ -72,16 +75,25 @@ impl<'a> Index<'a> {
         window.is_some_and(|window| window.iter().zip(wanted).all(|(here, wanted)| level.form(here) == level.form(wanted)))
     }
 
-    /// Returns the places where lines stand one after the other, from the first on. Blank ones alone stand anywhere, and so nowhere, where
-    /// blanks are passed over.
-    pub(super) fn places<'b>(&'b self, wanted: &'b [&'b [u8]], level: Level) -> impl Iterator<Item = usize> + 'b {
+    /// Returns the places where lines stand one after the other, from this line on, in their order. Blank ones alone stand anywhere, and so
+    /// nowhere, where blanks are passed over.
+    pub(super) fn places<'b>(&'b self, wanted: &'b [&'b [u8]], level: Level, from: usize) -> Box<dyn Iterator<Item = usize> + 'b> {
         let says_something = level == Level::Exact || wanted.iter().any(|line| !line.trim_ascii().is_empty());
         // The rarest of them says where they can stand at all.
         let lists = wanted.iter().filter(|_| says_something).map(|line| self.of_hash(level, line)).enumerate();
         let (n_before, lines) = lists.min_by_key(|(_, lines)| lines.len()).unwrap_or_default();
+        let lines = &lines[lines.partition_point(|(_, line)| (*line as usize) < from.saturating_add(n_before))..];
+        let is_at = move |at: &usize| self.is_at(*at, wanted, level);
+        // Of many lines that are all frequent, comparing them anew in each place would take minutes.
+        if lines.len().saturating_mul(wanted.len()) > self.lines.len().saturating_mul(4) {
+            let wanted: Vec<u32> = wanted.iter().map(|line| hash(&level.form(line))).collect();
+            let here = self.hashes[level as usize].get_or_init(|| self.lines.iter().map(|line| hash(&level.form(line))).collect());
+            let places = runs(here.get(from..).unwrap_or_default(), wanted).map(move |at| at + from);
+            return Box::new(places.take_while(move |_| !self.is_stopped()).filter(is_at));
+        }
         let places =
             lines.iter().take_while(move |_| !self.is_stopped()).filter_map(move |(_, line)| (*line as usize).checked_sub(n_before));
-        places.filter(move |at| self.is_at(*at, wanted, level))
+        Box::new(places.filter(is_at))
     }
 
     /// Returns the lines that can be this one, by their hash, in their order.
@@ -133,7 +145,11 @@ mod tests {
         let stop = Stop::new(&never, None);
         let index = Index::new(lines.iter().map(|line| line.as_bytes()).collect(), &stop);
         let wanted: Vec<&[u8]> = wanted.iter().map(|line| line.as_bytes()).collect();
-        assert_eq!(index.places(&wanted, level).collect::<Vec<_>>(), expected);
+        assert_eq!(index.places(&wanted, level, 0).collect::<Vec<_>>(), expected);
+        for from in 0..=lines.len() {
+            let behind: Vec<usize> = expected.iter().copied().filter(|at| *at >= from).collect();
+            assert_eq!(index.places(&wanted, level, from).collect::<Vec<_>>(), behind, "from {from}");
+        }
     }
 
     #[test]
@@ -151,6 +167,9 @@ mod tests {
         check(&lines, &[], Level::Exact, &[]);
         check(&["", "a", ""], &[""], Level::Exact, &[0, 2]);
         check(&["", "a", ""], &[" "], Level::Around, &[]);
+        // Frequent lines, which are looked for in another way.
+        check(&["x "; 9], &["x"; 6], Level::End, &[0, 1, 2, 3]);
+        check(&["x"; 9], &["x"; 9], Level::Exact, &[0]);
     }
 
     #[test]

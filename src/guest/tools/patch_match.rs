@@ -1,9 +1,13 @@
 //! Where the hunks of a patch go: pure work on the lines of one file.
 //!
 //! A hunk belongs where its lines stand exactly, at the line that it names. Otherwise it belongs where they stand exactly, and then where
-//! they stand but for white space, and then but for the kind of quotes, dashes and blanks, if that is one place alone; a line `@@ like this` that stands there once narrows it down to what follows it. Nothing
-//! is left out of a hunk to make it fit: what it shows must be there.
+//! they stand but for white space, and then but for the kind of quotes, dashes and blanks, if that is one place alone; a line `@@ like this` that stands there once narrows it down to what follows it.
+//!
+//! What is left open then depends on the form of the patch, as those who know it expect. Of sections that show lines around a change the first
+//! place behind the hunk before is taken. Of a unified diff whose hunk stands nowhere, up to two of the outermost lines around it are passed
+//! over, as `patch` does (fuzz). Both are said. A line that changes must be there in any case.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use super::edit_indent::Indents;
@@ -13,7 +17,11 @@ use super::patch_lines::Taken;
 use super::signs;
 use super::stop::Stop;
 use crate::wire::Hunk;
+use crate::wire::PatchForm;
 use crate::wire::PatchLine;
+
+/// Most lines at either end of a hunk that may be passed over, as of `patch`.
+const MAX_FUZZ: usize = 2;
 
 /// Line numbers given where several places fit.
 const MAX_PLACES: usize = 10;
@@ -33,7 +41,7 @@ pub(super) struct Patched {
     pub(super) text: Vec<u8>,
     pub(super) added: u64,
     pub(super) removed: u64,
-    /// A hunk has its place by the number of its line alone: its own lines do not say where it belongs.
+    /// A hunk has its place by the number of its line or by its order alone: its own lines do not say where it belongs.
     pub(super) by_number: bool,
     /// Where a hunk was not found as it says.
     pub(super) notes: Vec<String>,
@@ -71,9 +79,25 @@ enum Fits {
 
 struct Placed<'a> {
     range: Range<usize>,
-    hunk: &'a Hunk,
+    hunk: Cow<'a, Hunk>,
     /// What the lines that it adds are, where they are not what the patch says to the letter.
     new: Option<Vec<Vec<u8>>>,
+}
+
+/// Where a hunk goes.
+struct Found<'a> {
+    range: Range<usize>,
+    level: Level,
+    /// What of it is carried out.
+    hunk: Cow<'a, Hunk>,
+    /// Lines at its begin that were passed over.
+    n_left_out: usize,
+    /// How many were passed over at most, at either end.
+    fuzz: usize,
+    /// Its lines do not say that it is this place and no other.
+    guessed: bool,
+    /// Where else they stand, where that is to be said.
+    others: Vec<u64>,
 }
 
 /// Applies the hunks of one file, all or none.
@@ -92,14 +116,22 @@ pub(super) fn apply(text: &[u8], hunks: &[Hunk], stop: &Stop<'_>) -> Result<Patc
         if text.index.is_stopped() {
             return Err(miss(Why::Cancelled));
         }
-        let (range, level) = found.map_err(miss)?;
+        let Found { range, level, hunk, n_left_out, fuzz, guessed, others } = found.map_err(miss)?;
+        by_number |= guessed;
+        let line = (range.start as u64 + 1).saturating_sub(n_left_out as u64).max(1);
         if let Some(what) = level.ignoring() {
-            notes.push(format!("hunk {number} was found at line {} only by ignoring {what}: check the result", range.start + 1));
+            notes.push(format!("hunk {number} was found at line {line} only by ignoring {what}: check the result"));
         }
-        if let Some(line) = hunk.line.filter(|&line| line != range.start as u64 + 1 && level == Level::Exact) {
-            notes.push(format!("hunk {number} was found at line {}, not {line}", range.start + 1));
+        if fuzz > 0 {
+            notes.push(format!("hunk {number} was found at line {line} with fuzz {fuzz}: what it shows around its change is not all there, so check the result"));
         }
-        let new = matches!(level, Level::Around | Level::Signs).then(|| text.indented(hunk, &range));
+        if !others.is_empty() {
+            notes.push(several(number.into(), line, &others));
+        }
+        if let Some(named) = hunk.line.filter(|&named| named != line && level == Level::Exact) {
+            notes.push(format!("hunk {number} was found at line {line}, not {named}"));
+        }
+        let new = matches!(level, Level::Around | Level::Signs).then(|| text.indented(&hunk, &range));
         cursor = range.end;
         taken.take(&range);
         placed.push(Placed { range, hunk, new });
@@ -133,50 +165,94 @@ impl<'a> Text<'a> {
         self.index.lines()
     }
 
-    fn find(&self, hunk: &Hunk, cursor: usize, taken: &Taken) -> Result<(Range<usize>, Level), Why> {
+    fn find<'b>(&self, hunk: &'b Hunk, cursor: usize, taken: &Taken) -> Result<Found<'b>, Why> {
         let old = self.old(hunk);
         let anchor = self.anchor(hunk, cursor);
+        let found = |at: usize, level: Level| Found {
+            range: at..at + old.len(),
+            level,
+            hunk: Cow::Borrowed(hunk),
+            n_left_out: 0,
+            fuzz: 0,
+            guessed: false,
+            others: Vec::new(),
+        };
         if old.is_empty() {
             let anchor = anchor.map_err(no_anchor)?.map(|(at, _)| at);
-            return self.find_gap(hunk, anchor, taken).map(|at| (at..at, Level::Exact));
+            return self.find_gap(hunk, anchor, taken).map(|at| found(at, Level::Exact));
         }
-        let begin = anchor.ok().flatten().filter(|(_, is_only)| *is_only).map_or(0, |(at, _)| at);
-        let is_free = |at: &usize| at + old.len() > begin && taken.leaves(&(*at..at + old.len()));
+        // A hunk may show the line that it is to stand behind.
+        let begin = anchor.ok().flatten().filter(|(_, is_only)| *is_only).map_or(0, |(at, _)| (at + 1).saturating_sub(old.len()));
         let at_end = |at: &usize| !hunk.at_end || at + old.len() == self.lines().len();
-        let named = hunk.line.and_then(|line| usize::try_from(line).ok()?.checked_sub(1));
+        let fits = |at: &usize| *at >= begin && taken.leaves(&(*at..at + old.len())) && at_end(at);
         // Where it fits as it says, it is not looked for anywhere else.
-        if let Some(at) = named.filter(|at| self.index.is_at(*at, &old, Level::Exact)).filter(is_free).filter(at_end) {
+        if let Some(at) = named(hunk, 0).filter(|at| self.index.is_at(*at, &old, Level::Exact)).filter(fits) {
             anchor.map_err(no_anchor)?;
-            return Ok((at..at + old.len(), Level::Exact));
+            return Ok(found(at, Level::Exact));
         }
+        let is_in_order = hunk.form == PatchForm::Sections && hunk.line.is_none() && has_context(hunk);
+        let next = anchor.ok().filter(|_| is_in_order).map(|anchor| anchor.map_or(cursor, |(at, _)| at.max(cursor)));
         for level in [Level::Exact, Level::End, Level::Around, Level::Signs] {
-            let places: Vec<usize> = self.index.places(&old, level).filter(is_free).filter(at_end).collect();
-            let exact = level == Level::Exact;
-            let from = |from: usize| places.iter().copied().filter(|at| *at >= from).collect::<Vec<_>>();
+            let from = |from: usize, n: usize| self.index.places(&old, level, from.max(begin)).filter(fits).take(n).collect::<Vec<_>>();
+            let behind = next.map_or_else(Vec::new, |next| from(next, MAX_PLACES));
+            // Where there are several, what lies before them, and may all be taken, is not looked through.
+            let places = if behind.len() > 1 { behind.clone() } else { from(0, MAX_PLACES) };
             if places.is_empty() {
                 continue;
             }
             let anchor = anchor.map_err(no_anchor)?;
-            let found = match (anchor, places.as_slice()) {
+            let exact = level == Level::Exact;
+            let at = match (anchor, places.as_slice()) {
                 (_, [only]) => Some(*only),
                 // The line before it says which of them is meant: the first that follows it.
-                (Some((at, is_only)), _) => match from(at).as_slice() {
+                (Some((at, is_only)), _) => match from(at, 2).as_slice() {
                     [only] => Some(*only),
                     [first, ..] if is_only && exact => Some(*first),
                     _ => None,
                 },
                 // Hunks stand in the order of the file.
-                _ => match from(cursor).as_slice() {
+                _ => match from(cursor, 2).as_slice() {
                     [only] if exact && cursor > 0 => Some(*only),
                     _ => None,
                 },
             };
-            let at = found.ok_or_else(|| Why::Ambiguous(places.iter().take(MAX_PLACES).map(|at| *at as u64 + 1).collect()))?;
-            return Ok((at..at + old.len(), level));
+            if let Some(at) = at {
+                return Ok(found(at, level));
+            }
+            let Some(&first) = behind.first() else { return Err(Why::Ambiguous(places.iter().map(|at| *at as u64 + 1).collect())) };
+            let others = places.iter().filter(|at| **at != first).map(|at| *at as u64 + 1).collect();
+            return Ok(Found { guessed: true, others, ..found(first, level) });
         }
         let new: Vec<&[u8]> = hunk.wanted().map(bare).collect();
-        let applied = !new.is_empty() && self.index.places(&new, Level::Exact).next().is_some();
-        Err(Why::Nowhere { applied })
+        let applied = !new.is_empty() && self.index.places(&new, Level::Exact, 0).next().is_some();
+        let fuzzy = if applied || anchor.is_err() { None } else { self.find_with_fuzz(hunk, begin, taken) };
+        fuzzy.ok_or(Why::Nowhere { applied })
+    }
+
+    /// Finds where a hunk of a unified diff goes without the outermost lines around its change: in one place alone, or at the line that it
+    /// names.
+    fn find_with_fuzz<'b>(&self, hunk: &Hunk, begin: usize, taken: &Taken) -> Option<Found<'b>> {
+        for fuzz in (1..=MAX_FUZZ).filter(|_| hunk.form == PatchForm::Unified) {
+            let (hunk, n_left_out) = without_ends(hunk, fuzz)?;
+            let old = self.old(&hunk);
+            if old.iter().all(|line| line.trim_ascii().is_empty()) {
+                return None;
+            }
+            let at_end = |at: &usize| !hunk.at_end || at + old.len() == self.lines().len();
+            let fits = |at: &usize| *at >= begin && taken.leaves(&(*at..at + old.len())) && at_end(at);
+            let places: Vec<usize> = self.index.places(&old, Level::Exact, begin).filter(fits).take(2).collect();
+            let at_named = || named(&hunk, n_left_out).filter(|at| self.index.is_at(*at, &old, Level::Exact)).filter(fits);
+            let at = match places.as_slice() {
+                [] => continue,
+                [only] => *only,
+                // With less of it there are not fewer.
+                _ => at_named()?,
+            };
+            let (range, guessed) = (at..at + old.len(), places.len() > 1);
+            let hunk = Cow::Owned(hunk);
+            return Some(Found { range, level: Level::Exact, hunk, n_left_out, fuzz, guessed, others: Vec::new() });
+        }
+        None
     }
 
     /// Returns the lines that a hunk shows. The mark in front of a file's first line is none of it, whether the hunk shows it or not.
@@ -202,7 +278,7 @@ impl<'a> Text<'a> {
     /// Returns whether what a hunk shows stands in no place or in several, so that only a number can say where it belongs.
     fn is_anywhere(&self, hunk: &Hunk) -> bool {
         let old = self.old(hunk);
-        old.is_empty() || self.index.places(&old, Level::Exact).nth(1).is_some()
+        old.is_empty() || self.index.places(&old, Level::Exact, 0).nth(1).is_some()
     }
 
     /// Returns the line that the last anchor names, after those before it, and whether each stands there once; the error is the one that
@@ -232,7 +308,7 @@ impl<'a> Text<'a> {
                 |by_signs| ends.into_iter().flat_map(move |end| [Fits::Whole, Fits::Words, Fits::Start].map(|how| (end, how, by_signs)));
             let all = |(end, how, by_signs)| match (how, by_signs) {
                 (Fits::Whole, false) if !wanted.is_empty() => {
-                    self.index.places(&[wanted], Level::Around).filter(|at| (begin..end).contains(at)).collect::<Vec<usize>>()
+                    self.index.places(&[wanted], Level::Around, begin).take_while(|at| *at < end).collect::<Vec<usize>>()
                 }
                 _ if self.index.is_stopped() => Vec::new(),
                 _ => (begin..end).filter(|at| fits(self.lines()[*at], how, by_signs)).collect(),
@@ -333,7 +409,7 @@ impl<'a> Text<'a> {
             *end = common;
         }
         let was_unended = self.ends.last().is_some_and(|end| end.is_empty());
-        let at_end = placed.last().filter(|placed| placed.range.end == self.lines().len()).map(|placed| placed.hunk);
+        let at_end = placed.last().filter(|placed| placed.range.end == self.lines().len()).map(|placed| &placed.hunk);
         match at_end {
             Some(hunk) if hunk.new_unended => *end = b"",
             Some(hunk) if hunk.old_unended && end.is_empty() => *end = common,
@@ -345,6 +421,39 @@ impl<'a> Text<'a> {
 
 fn ends_in_word(text: &[u8]) -> bool {
     text.last().is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_' || !byte.is_ascii())
+}
+
+/// Returns where a hunk begins by its own word, without so many lines at its begin.
+fn named(hunk: &Hunk, n_left_out: usize) -> Option<usize> {
+    hunk.line.and_then(|line| usize::try_from(line).ok()?.checked_sub(1)?.checked_add(n_left_out))
+}
+
+fn has_context(hunk: &Hunk) -> bool {
+    hunk.lines.iter().any(|line| matches!(line, PatchLine::Keep(_)))
+}
+
+/// Takes up to so many lines that stay from both ends of a hunk; returns what is left, and how many there were at its begin. `None`: fewer
+/// would do the same.
+fn without_ends(hunk: &Hunk, fuzz: usize) -> Option<(Hunk, usize)> {
+    let is_kept = |line: &&PatchLine| matches!(line, PatchLine::Keep(_));
+    let n_first = hunk.lines.iter().take_while(is_kept).count().min(fuzz);
+    let n_last = hunk.lines.iter().rev().take_while(is_kept).count().min(fuzz);
+    if n_first.max(n_last) < fuzz {
+        return None;
+    }
+    let mut left = Hunk { lines: hunk.lines[n_first..hunk.lines.len() - n_last].to_vec(), ..hunk.clone() };
+    if n_last > 0 {
+        // These speak of its last line.
+        (left.at_end, left.old_unended, left.new_unended) = (false, false, false);
+    }
+    Some((left, n_first))
+}
+
+/// Says that a hunk could have stood in other places too.
+fn several(number: u64, line: u64, others: &[u64]) -> String {
+    let lines = others.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let (noun, more) = (if others.len() == 1 { "line" } else { "lines" }, if others.len() + 1 < MAX_PLACES { "" } else { " and more" });
+    format!("hunk {number} was put at line {line}, the first place for it, and stands at {noun} {lines}{more} as well: check the result")
 }
 
 fn no_anchor(anchor: &str) -> Why {
@@ -386,6 +495,25 @@ mod tests {
             let patched = patched(&text, &hunks, false).expect("fits");
             let changed = patched.text.split(|byte| *byte == b'\n').enumerate().filter(|(_, line)| *line == b"x");
             assert_eq!(changed.map(|(at, _)| at as u64).collect::<Vec<_>>(), numbers);
+        }
+    }
+
+    /// Compared anew in each place, or looked for in all that is taken, these would take minutes.
+    #[test]
+    fn neither_the_first_of_many_places_nor_fuzz_takes_long() {
+        let same = "same\n".repeat(N_LINES as usize);
+        let keep = |line: &str| PatchLine::Keep(line.into());
+        let change = [PatchLine::Remove("same".into()), PatchLine::Add("x".into())];
+        let next = Hunk { lines: [&[keep("same")][..], &change].concat(), form: PatchForm::Sections, ..Hunk::default() };
+        let n_hunks = 10_000;
+        let in_order = patched(&same, &vec![next; n_hunks], false).expect("fits");
+        assert!(in_order.text.starts_with(b"same\nx\nsame\nx\n") && in_order.notes.len() == n_hunks && in_order.by_number);
+        // Without its ends it is many lines, each of which stands in the file many times: everywhere, or nowhere for want of one more.
+        let runs = format!("{}other\n", "same\n".repeat(999)).repeat(N_LINES as usize / 1000);
+        for (text, n_lines) in [(&same, 50_000), (&runs, 999)] {
+            let lines = [&[keep("one")][..], &vec![keep("same"); n_lines], &change, &[keep("two")]].concat();
+            let missed = Miss { hunk: 1, why: Why::Nowhere { applied: false } };
+            assert_eq!(patched(text, &[Hunk { lines, ..Hunk::default() }], false), Err(missed));
         }
     }
 

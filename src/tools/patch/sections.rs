@@ -4,6 +4,7 @@ use crate::wire::BytesPath;
 use crate::wire::FilePatch;
 use crate::wire::Hunk;
 use crate::wire::PatchAction;
+use crate::wire::PatchForm;
 use crate::wire::PatchLine;
 
 pub(super) const BEGIN: &str = "*** Begin Patch";
@@ -113,6 +114,9 @@ fn update(path: &str, body: &[&str], first: usize) -> Result<PatchAction, String
         }
     }
     hunks.extend(open.map(Body::end));
+    for hunk in &mut hunks {
+        hunk.form = PatchForm::Sections;
+    }
     check(path, &hunks)?;
     if hunks.is_empty() && to.is_none() {
         return Err(format!("updates {path} and says nothing of what changes"));
