@@ -263,19 +263,14 @@ impl Sandbox {
             }
             Ok(Output::Command(ended)) => Ok(Output::Command(self.explained(ended, since).await)),
             Ok(output) => Ok(output),
-            Err(link::Error::Cancelled { .. }) => Ok(Output::Fault(Fault::Cancelled)),
-            // The guest answers, and the box is well.
-            Err(
-                error @ (link::Error::TimedOut { .. }
-                | link::Error::TooLong { .. }
-                | link::Error::TooManyCalls { .. }
-                | link::Error::CallEnded { .. }),
-            ) => Ok(Output::Fault(Fault::Io { doing: "not carried out".to_owned(), problem: error.to_string() })),
-            Err(error) => {
-                // A guest that does not even react to its call being cancelled is of no use to anybody else who shares its box.
-                let given_up = matches!(error, link::Error::Unresponsive { .. } | link::Error::Overdue { .. });
-                Ok(box_ended(self.lost(&living.link, living.n_box, error.to_string(), given_up, since).await))
-            }
+            Err(error) => match error.into_fault() {
+                Ok(fault) => Ok(Output::Fault(fault)),
+                Err(error) => {
+                    // A guest that does not even react to its call being cancelled is of no use to anybody else who shares its box.
+                    let given_up = matches!(error, link::Error::Unresponsive { .. } | link::Error::Overdue { .. });
+                    Ok(box_ended(self.lost(&living.link, living.n_box, error.to_string(), given_up, since).await))
+                }
+            },
         }
     }
 

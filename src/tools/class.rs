@@ -12,6 +12,7 @@ pub(super) fn failed(output: Option<&Output>, is_cancelled: bool) -> CallStatus 
         _ if is_cancelled => CallStatus::Cancelled,
         Some(Output::Fault(Fault::Cancelled)) => CallStatus::Cancelled,
         Some(Output::Command(ended)) if matches!(ended.limit, Some(Limit::Time { .. })) => CallStatus::TimedOut,
+        Some(Output::Fault(Fault::TimedOut { .. })) => CallStatus::TimedOut,
         Some(Output::Fault(
             Fault::Changed { .. } | Fault::Stale { .. } | Fault::Outdated { .. } | Fault::HunkMissed { applied: true, .. },
         )) => CallStatus::Conflict,
@@ -27,8 +28,11 @@ pub(super) fn hint(status: CallStatus, tool: &str, set: Set) -> Option<&'static 
             // What is not told of is not advised either.
             ("bash", Set::Small) => "to go on, ask for more time, or do less at once",
             ("bash", _) => "to go on, ask for more time, let it run in the background, or do less at once",
-            // Those of git, which have no argument for it.
-            _ => "to go on, ask for less at once, such as one file or folder, or run git with bash, where you can ask for more time",
+            // What has no argument for it.
+            (tool, _) if tool.starts_with("git_") => {
+                "to go on, ask for less at once, such as one file or folder, or run git with bash, where you can ask for more time"
+            }
+            _ => "to go on, ask for less at once, such as one file or folder",
         }),
         CallStatus::Cancelled => Some("it was stopped from outside; what it had done until then is done"),
         // The words of a fault, of a refusal and of a denial say what to do; a command's own words are its own.

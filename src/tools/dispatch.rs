@@ -85,7 +85,10 @@ impl Workspace for Link {
         cancel: &'a CancellationToken,
         deadline: Duration,
     ) -> Later<'a, Result<Output, sandbox::Error>> {
-        Box::pin(async move { Link::call(self, call, on_chunk, cancel, deadline).await.map_err(sandbox::Error::Link) })
+        Box::pin(async move {
+            let called = Link::call(self, call, on_chunk, cancel, deadline).await;
+            called.or_else(|error| error.into_fault().map(Output::Fault)).map_err(sandbox::Error::Link)
+        })
     }
 
     fn shell(&self) -> Later<'_, Shell> {

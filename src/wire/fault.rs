@@ -141,6 +141,11 @@ pub enum Fault {
     NotStarted { problem: String },
     #[error("cancelled")]
     Cancelled,
+    #[error(
+        "{doing}: did not end within {} s and was stopped; a part of it may be done, so look at what is there before you go on",
+        *.after_ms as f64 / 1000.0
+    )]
+    TimedOut { doing: String, after_ms: u64 },
     #[error("{doing}: {problem}{}", again(.problem))]
     Io { doing: String, problem: String },
     #[error("the sandbox was ended: {problem}")]
@@ -239,6 +244,7 @@ mod tests {
             Fault::Stale { .. } => ("has changed since you read it", "read it again"),
             Fault::Outdated { .. } => ("was not found", "read the file again"),
             Fault::Untold { .. } => ("the way there changed", "try again"),
+            Fault::TimedOut { .. } => ("did not end within 1.5 s", "look at what is there"),
             Fault::Io { problem, .. } if problem.contains(';') => ("a part of the new text", "write all of it once more"),
             Fault::Io { .. } => ("no such device", "try again"),
             Fault::Refused { .. } | Fault::Invalid { .. } | Fault::NotStarted { .. } | Fault::Cancelled | Fault::BoxEnded { .. } => {
@@ -294,6 +300,7 @@ mod tests {
             Fault::Stale { path: path() },
             Fault::Outdated { misfit: Box::new(no_match()) },
             Fault::Untold { paths: vec![path()] },
+            Fault::TimedOut { doing: "copy src/a".into(), after_ms: 1500 },
             io("no such device"),
             io("broken; the file now holds a part of the new text, so write all of it once more"),
         ];
@@ -305,6 +312,6 @@ mod tests {
         }
         // What `words` knows and no example shows would be told of by nobody.
         let kinds: std::collections::HashSet<_> = examples.iter().map(std::mem::discriminant).collect();
-        assert_eq!(kinds.len(), 26);
+        assert_eq!(kinds.len(), 27);
     }
 }

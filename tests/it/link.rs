@@ -9,7 +9,12 @@ use podbay::sandbox::link::Reason;
 use podbay::wire::BytesPath;
 use podbay::wire::Call;
 use podbay::wire::CallId;
+use podbay::wire::Change;
+use podbay::wire::Changed;
+use podbay::wire::CommandEnded;
+use podbay::wire::End;
 use podbay::wire::Fault;
+use podbay::wire::FileChange;
 use podbay::wire::Output;
 use podbay::wire::PROTOCOL;
 use podbay::wire::frame;
@@ -240,6 +245,35 @@ async fn a_guest_that_ignores_cancel_is_called_unresponsive() {
     let (stopped, late) = (stopped.expect_err("no answer"), late.expect_err("no answer"));
     assert!(matches!(stopped, Error::Unresponsive { .. }), "{stopped}");
     assert!(matches!(late, Error::Overdue { .. }) && late.to_string().contains("longer than its limit of"), "{late}");
+}
+
+/// What was done is told as done, however late; only what the guest stopped came to nothing.
+#[tokio::test]
+async fn an_answer_that_comes_late_is_given_unless_the_call_was_stopped() {
+    let change = FileChange { path: "d".into(), change: Change::Deleted, entries: Some(3), ..FileChange::default() };
+    let done = Output::Changed(Changed { files: vec![change], ..Changed::default() });
+    let ended = |end| Output::Command(CommandEnded::plain(end));
+    let gone = Output::Fault(Fault::Changed { path: "d".into() });
+    for (answer, is_given) in [
+        (done, true),
+        (gone, true),
+        (ended(End::Exited { code: 0 }), true),
+        (ended(End::Cancelled), false),
+        (Output::Fault(Fault::Cancelled), false),
+    ] {
+        let (link, mut evil) = connected().await;
+        let cancel = CancellationToken::new();
+        let call = link.call(Call::Bash(bash("true")), |_, _: &[u8]| {}, &cancel, Duration::from_millis(10));
+        let answers = async {
+            while !matches!(evil.hear().await, ToGuest::Cancel { .. }) {}
+            evil.say(&ToHost::Done { id: CallId(0), output: answer.clone() }).await;
+        };
+        let (given, ()) = tokio::join!(call, answers);
+        match given {
+            Ok(given) => assert!(is_given && given == answer, "{given:?}"),
+            Err(error) => assert!(!is_given && matches!(error, Error::TimedOut { .. }), "{error}"),
+        }
+    }
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ use thiserror::Error;
 
 use crate::wire::ArchiveAction;
 use crate::wire::Call;
+use crate::wire::Fault;
 use crate::wire::GitQuery;
 use crate::wire::Processes;
 use crate::wire::frame;
@@ -43,6 +44,22 @@ pub enum Error {
     TooManyCalls { doing: String },
     #[error("{doing}: the call is longer than one frame may be ({bytes} bytes)")]
     TooLong { doing: String, bytes: usize },
+}
+
+impl Error {
+    /// Returns what a model can read of it, where the guest is well and only this call came to nothing.
+    pub(crate) fn into_fault(self) -> Result<Fault, Self> {
+        match self {
+            Self::Cancelled { .. } => Ok(Fault::Cancelled),
+            Self::TimedOut { doing, after } => {
+                Ok(Fault::TimedOut { doing, after_ms: u64::try_from(after.as_millis()).unwrap_or(u64::MAX) })
+            }
+            Self::TooLong { .. } | Self::TooManyCalls { .. } | Self::CallEnded { .. } => {
+                Ok(Fault::Io { doing: "not carried out".to_owned(), problem: self.to_string() })
+            }
+            error => Err(error),
+        }
+    }
 }
 
 /// Why a stream has ended.

@@ -29,6 +29,9 @@ pub use self::open::CallUpdate;
 pub use self::open::OpenCall;
 use self::traffic::Traffic;
 use crate::wire::Call;
+use crate::wire::CommandEnded;
+use crate::wire::End;
+use crate::wire::Fault;
 use crate::wire::Output;
 use crate::wire::PROTOCOL;
 use crate::wire::Shell;
@@ -113,7 +116,7 @@ impl Link {
     /// Carries out one call; `on_chunk` gets its output as it comes.
     ///
     /// Cancelled, it waits for the guest's word that everything of the call has ended. The deadline is for a guest that does not answer;
-    /// the limits of a command itself are in the call.
+    /// the limits of a command itself are in the call. A call that is done all the same, only late, has its answer.
     pub async fn call(
         &self,
         call: Call,
@@ -157,7 +160,10 @@ impl Link {
             };
             match next {
                 Next::Update(Some(CallUpdate::Chunk { stream, data })) => on_chunk(stream, &data),
-                Next::Update(Some(CallUpdate::Done(_))) if is_late => return Err(Error::TimedOut { doing, after: deadline }),
+                Next::Update(Some(CallUpdate::Done(output))) if is_late && was_stopped(&output) => {
+                    return Err(Error::TimedOut { doing, after: deadline });
+                }
+                // What was done in spite of it is told as done.
                 Next::Update(Some(CallUpdate::Done(output))) => return Ok(output),
                 Next::Update(None) => return Err(Error::Ended { doing, reason: self.ended().unwrap_or(Reason::EndOfStream) }),
                 Next::Cancelled => {
@@ -264,6 +270,11 @@ async fn found<R: AsyncRead + Unpin>(frames: &mut FramedRead<R, tokio_util::code
         Ok(_) => Err(broken(Reason::Protocol("the frame after the hello is not what was found".to_owned()))),
         Err(error) => Err(broken(Reason::from_frame(&error))),
     }
+}
+
+/// Returns whether a call was not carried out to its end because it was cancelled.
+fn was_stopped(output: &Output) -> bool {
+    matches!(output, Output::Fault(Fault::Cancelled) | Output::Command(CommandEnded { end: End::Cancelled, .. }))
 }
 
 fn grace(call: &Call) -> Duration {

@@ -238,6 +238,28 @@ async fn each_class_of_result_is_told_from_the_others() {
     assert!(finished.text.ends_with("[it was stopped from outside; what it had done until then is done]"), "{}", finished.text);
 }
 
+/// A file tool that has no time left is stopped where it can be; what it did all the same is told and remembered as done.
+#[tokio::test]
+async fn a_file_tool_over_its_time_is_told_as_done_or_as_stopped() {
+    let options = tools::Options { set: Set::Full, file_timeout: Seconds::new(0), ..tools::Options::default() };
+    let hand = Hand::over(TestGuest::start().await, options, Mode::Auto, &policy::Options::default(), None);
+    hand.put("a.txt", "one\n");
+    let finished = hand.call("delete_file", json!({"path": "a.txt"})).await;
+    if finished.status == CallStatus::Ok {
+        assert_eq!((finished.changed, hand.has("a.txt")), (vec![("a.txt".into(), Touched::Deleted)], false), "{}", finished.text);
+    } else {
+        assert!(finished.status == CallStatus::TimedOut && finished.changed.is_empty() && hand.has("a.txt"), "{}", finished.text);
+    }
+    for n in 0..3000 {
+        hand.put(&format!("many/{n}"), "");
+    }
+    let text = hand.fails("copy_file", json!({"source": "many", "destination": "more", "recursive": true}), CallStatus::TimedOut).await;
+    let told =
+        "copy many to more: did not end within 0 s and was stopped; a part of it may be done, so look at what is there before you go on";
+    assert_eq!(text, format!("{told}\n[to go on, ask for less at once, such as one file or folder]"));
+    assert!(!hand.has("more"), "it appears whole or not at all");
+}
+
 #[tokio::test]
 async fn every_schema_is_valid_and_every_description_short() {
     let catalogue = Catalogue::new(&tools::Options { set: Set::Full, ..tools::Options::default() });

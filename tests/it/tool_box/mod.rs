@@ -20,6 +20,7 @@ use podbay::event::Asked;
 use podbay::event::CallStatus;
 use podbay::event::Event;
 use podbay::event::Kind;
+use podbay::event::Seconds;
 use podbay::event::ToolCall;
 use podbay::policy;
 use podbay::policy::Mode;
@@ -33,6 +34,7 @@ use podbay::tools::Later;
 use podbay::tools::Pipeline;
 use podbay::tools::Services;
 use podbay::tools::Set;
+use podbay::tools::Touched;
 use serde_json::Value;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -56,7 +58,7 @@ impl Hand {
     }
 
     async fn with(set: Set, mode: Mode, rules: policy::Options, answer: Option<&str>) -> Self {
-        Self::over(TestGuest::start().await, set, mode, &rules, answer)
+        Self::over(TestGuest::start().await, tools::Options { set, ..tools::Options::default() }, mode, &rules, answer)
     }
 
     /// Goes on in another process and another box, with what the log says.
@@ -65,16 +67,16 @@ impl Hand {
         let events: Vec<Event> = self.events.lock().expect("no test panics while it holds this").clone();
         let lines: Vec<String> = events.iter().map(|event| podbay::event::json_line(event).expect("JSON")).collect();
         let events: Vec<Event> = lines.iter().map(|line| serde_json::from_str(line).expect("reads")).collect();
-        let next = Self::over(TestGuest::in_folder(workspace, &[]).await, Set::Full, Mode::Auto, &policy::Options::default(), None);
+        let options = tools::Options { set: Set::Full, ..tools::Options::default() };
+        let next = Self::over(TestGuest::in_folder(workspace, &[]).await, options, Mode::Auto, &policy::Options::default(), None);
         next.pipeline.recall_seen(&podbay::session::Past::of(&events).seen);
         next.events.lock().expect("no test panics while it holds this").extend(events);
         next
     }
 
-    fn over(guest: TestGuest, set: Set, mode: Mode, rules: &policy::Options, answer: Option<&str>) -> Self {
+    fn over(guest: TestGuest, options: tools::Options, mode: Mode, rules: &policy::Options, answer: Option<&str>) -> Self {
         let (reached, events) = (Arc::<Mutex<Vec<String>>>::default(), Arc::<Mutex<Vec<Event>>>::default());
         let asked = Arc::<Mutex<Vec<Asked>>>::default();
-        let options = tools::Options { set, ..tools::Options::default() };
         let kept = Arc::clone(&events);
         let pipeline = Pipeline::new(
             Catalogue::new(&options),
