@@ -37,6 +37,7 @@ mod mkdir;
 mod move_file;
 mod multi_edit;
 mod page;
+mod patch_fuzz;
 mod patch_lines;
 mod patch_match;
 mod pattern;

@@ -20,18 +20,15 @@ use crate::wire::Hunk;
 use crate::wire::PatchForm;
 use crate::wire::PatchLine;
 
-/// Most lines at either end of a hunk that may be passed over, as of `patch`.
-const MAX_FUZZ: usize = 2;
-
 /// Line numbers given where several places fit.
 const MAX_PLACES: usize = 10;
 
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// A file's lines with their ends apart.
-struct Text<'a> {
+pub(super) struct Text<'a> {
     mark: &'a [u8],
-    index: Index<'a>,
+    pub(super) index: Index<'a>,
     ends: Vec<&'a [u8]>,
 }
 
@@ -85,19 +82,19 @@ struct Placed<'a> {
 }
 
 /// Where a hunk goes.
-struct Found<'a> {
-    range: Range<usize>,
-    level: Level,
+pub(super) struct Found<'a> {
+    pub(super) range: Range<usize>,
+    pub(super) level: Level,
     /// What of it is carried out.
-    hunk: Cow<'a, Hunk>,
+    pub(super) hunk: Cow<'a, Hunk>,
     /// Lines at its begin that were passed over.
-    n_left_out: usize,
+    pub(super) n_left_out: usize,
     /// How many were passed over at most, at either end.
-    fuzz: usize,
+    pub(super) fuzz: usize,
     /// Its lines do not say that it is this place and no other.
-    guessed: bool,
+    pub(super) guessed: bool,
     /// Where else they stand, where that is to be said.
-    others: Vec<u64>,
+    pub(super) others: Vec<u64>,
 }
 
 /// Applies the hunks of one file, all or none.
@@ -161,7 +158,7 @@ impl<'a> Text<'a> {
         Self { mark, index: Index::new(lines, stop), ends }
     }
 
-    fn lines(&self) -> &[&'a [u8]] {
+    pub(super) fn lines(&self) -> &[&'a [u8]] {
         self.index.lines()
     }
 
@@ -229,34 +226,8 @@ impl<'a> Text<'a> {
         fuzzy.ok_or(Why::Nowhere { applied })
     }
 
-    /// Finds where a hunk of a unified diff goes without the outermost lines around its change: in one place alone, or at the line that it
-    /// names.
-    fn find_with_fuzz<'b>(&self, hunk: &Hunk, begin: usize, taken: &Taken) -> Option<Found<'b>> {
-        for fuzz in (1..=MAX_FUZZ).filter(|_| hunk.form == PatchForm::Unified) {
-            let (hunk, n_left_out) = without_ends(hunk, fuzz)?;
-            let old = self.old(&hunk);
-            if old.iter().all(|line| line.trim_ascii().is_empty()) {
-                return None;
-            }
-            let at_end = |at: &usize| !hunk.at_end || at + old.len() == self.lines().len();
-            let fits = |at: &usize| *at >= begin && taken.leaves(&(*at..at + old.len())) && at_end(at);
-            let places: Vec<usize> = self.index.places(&old, Level::Exact, begin).filter(fits).take(2).collect();
-            let at_named = || named(&hunk, n_left_out).filter(|at| self.index.is_at(*at, &old, Level::Exact)).filter(fits);
-            let at = match places.as_slice() {
-                [] => continue,
-                [only] => *only,
-                // With less of it there are not fewer.
-                _ => at_named()?,
-            };
-            let (range, guessed) = (at..at + old.len(), places.len() > 1);
-            let hunk = Cow::Owned(hunk);
-            return Some(Found { range, level: Level::Exact, hunk, n_left_out, fuzz, guessed, others: Vec::new() });
-        }
-        None
-    }
-
     /// Returns the lines that a hunk shows. The mark in front of a file's first line is none of it, whether the hunk shows it or not.
-    fn old<'b>(&self, hunk: &'b Hunk) -> Vec<&'b [u8]> {
+    pub(super) fn old<'b>(&self, hunk: &'b Hunk) -> Vec<&'b [u8]> {
         let mut old: Vec<&[u8]> = hunk.old().map(bare).collect();
         if let Some(first) = old.first_mut().filter(|_| !self.mark.is_empty()) {
             *first = first.strip_prefix(MARK).unwrap_or(first);
@@ -424,29 +395,12 @@ fn ends_in_word(text: &[u8]) -> bool {
 }
 
 /// Returns where a hunk begins by its own word, without so many lines at its begin.
-fn named(hunk: &Hunk, n_left_out: usize) -> Option<usize> {
+pub(super) fn named(hunk: &Hunk, n_left_out: usize) -> Option<usize> {
     hunk.line.and_then(|line| usize::try_from(line).ok()?.checked_sub(1)?.checked_add(n_left_out))
 }
 
 fn has_context(hunk: &Hunk) -> bool {
     hunk.lines.iter().any(|line| matches!(line, PatchLine::Keep(_)))
-}
-
-/// Takes up to so many lines that stay from both ends of a hunk; returns what is left, and how many there were at its begin. `None`: fewer
-/// would do the same.
-fn without_ends(hunk: &Hunk, fuzz: usize) -> Option<(Hunk, usize)> {
-    let is_kept = |line: &&PatchLine| matches!(line, PatchLine::Keep(_));
-    let n_first = hunk.lines.iter().take_while(is_kept).count().min(fuzz);
-    let n_last = hunk.lines.iter().rev().take_while(is_kept).count().min(fuzz);
-    if n_first.max(n_last) < fuzz {
-        return None;
-    }
-    let mut left = Hunk { lines: hunk.lines[n_first..hunk.lines.len() - n_last].to_vec(), ..hunk.clone() };
-    if n_last > 0 {
-        // These speak of its last line.
-        (left.at_end, left.old_unended, left.new_unended) = (false, false, false);
-    }
-    Some((left, n_first))
 }
 
 /// Says that a hunk could have stood in other places too.
