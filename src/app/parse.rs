@@ -29,6 +29,9 @@ pub struct ParsedText {
     content: String,
     reasoning: String,
     calls: Vec<ParsedCall>,
+    /// Words behind the calls leave it open whether they were meant: a session asks the model before it carries one out.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    asked: bool,
     incomplete: Option<ParsedIncomplete>,
 }
 
@@ -64,22 +67,26 @@ pub fn parse_text(input: impl Read, tools: Option<&Path>, hint: Option<&str>) ->
         )
     })?;
     let tools = text::Tools::new(&tools);
-    let mut parsed = text::parse(&text, &tools, hint);
+    let (mut parsed, mut asked) = (text::parse(&text, &tools, hint), false);
     // What the format makes a call may be none for what stands around it, and one of a tool that is not known is one. An answer that is longer
     // than a session takes has no such words.
     if hint.is_none()
         && let Ok(reply) = llm::understood(&text, &tools)
         && reply.calls.len() != parsed.calls.len()
     {
-        let call = |call: ToolCall| text::Call { name: call.name, arguments: call.arguments };
-        parsed.calls = reply.calls.into_iter().map(call).collect();
-        parsed.content = reply.text;
-        parsed.reasoning = reply.thinking;
+        let marked = reply.unsure.is_some().then(|| text::parse_marked(&text, &tools)).filter(|marked| !marked.calls.is_empty());
+        asked = marked.is_some();
+        parsed = marked.unwrap_or_else(|| {
+            let call = |call: ToolCall| text::Call { name: call.name, arguments: call.arguments };
+            let calls = reply.calls.into_iter().map(call).collect();
+            text::Parsed { content: reply.text, reasoning: reply.thinking, calls, ..parsed }
+        });
     }
     Ok(ParsedText {
         content: parsed.content,
         reasoning: parsed.reasoning,
         calls: parsed.calls.into_iter().map(ParsedCall::from).collect(),
+        asked,
         incomplete: parsed.incomplete.map(ParsedIncomplete::from),
     })
 }
@@ -199,16 +206,23 @@ mod tests {
     }
 
     #[test]
-    fn a_call_whose_words_leave_nobody_sure_is_none_as_in_a_session() {
+    fn a_marked_call_with_words_around_it_is_one_that_a_session_asks_about_and_what_is_shown_is_none() {
         let call = "<tool_call>{\"name\": \"bash\", \"arguments\": {\"command\": \"ls\"}}</tool_call>";
         let read = |text: &str| {
             let parsed = parse_text(text.as_bytes(), None, None).expect("is read");
-            (parsed.calls.len(), parsed.content)
+            (parsed.calls.len(), parsed.asked, parsed.content)
         };
-        assert_eq!(read(&format!("I look.\n{call}")), (1, "I look.".to_owned()));
-        assert_eq!(read(&format!("I look.\n{call}\nDone.")), (1, "I look.\n\nDone.".to_owned()));
-        let text = format!("It would be\n{call}\nShall I?");
-        assert_eq!(read(&text), (0, text.clone()));
+        assert_eq!(read(&format!("I look.\n{call}")), (1, false, "I look.".to_owned()));
+        assert_eq!(read(&format!("I look.\n{call}\nDone.")), (1, true, "I look.\n\nDone.".to_owned()));
+        assert_eq!(read(&format!("I look.\n{call}\nThen it is:\n{call}\nDone.")).0, 2);
+        for text in [
+            format!("A call looks like this:\n{call}\nThen its result comes."),
+            "The model emits:\n\n```json\n{\"name\": \"bash\", \"arguments\": {\"command\": \"ls\"}}\n```\n\nThe client runs it."
+                .to_owned(),
+            format!("You write {call} to see it."),
+        ] {
+            assert_eq!(read(&text), (0, false, text.clone()));
+        }
         assert_eq!(read(&format!("<think>I should not {call} at all.</think>")).0, 0);
     }
 

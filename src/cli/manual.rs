@@ -539,9 +539,10 @@ pub(super) const PAGES: &[Page] = &[
         command: "debug parse",
         text: "Reads a model's raw text on the standard input, at most 16 MiB, and prints what a session would make of it, as one JSON \
                object: \"content\", \"reasoning\", \"calls\" with name and arguments, and \"incomplete\": null, or what the text ended in \
-               the middle of: \"part\" is \"call\", \"reasoning\", or \"unreadable\" for a whole call in no form that can be read.\n\n\
-               The formats of some thirty families of models are recognised, whatever --template-hint says. Only names of known tools \
-               are calls: those of --tools, or else Podbay's own. Examples in prose and in code are no calls; JSON in a fence or in the open is one where the text has no \
+               the middle of: \"part\" is \"call\", \"reasoning\", or \"unreadable\" for a whole call in no form that can be read. \"asked\": true is there where words \
+               behind the calls leave it open whether they were meant: a session asks the model before it carries one out.\n\n\
+               The formats of some thirty families of models are recognised, whatever --template-hint says. Names of known tools \
+               are calls, those of --tools, or else Podbay's own, and what a tag or token marks is one whatever tool it names. Examples in prose and in code are no calls; JSON in a fence or in the open is one where the text has no \
                other and the sentence before it does not show it to somebody (\"the file says:\", \"you can run:\"). --template-hint settles what a text alone leaves open, and hides no format.",
         examples: &[
             ("An answer that a server left unread:", "podbay debug parse <answer.txt"),

@@ -58,6 +58,8 @@ impl Error {
             "roles should alternate",
             "expected last role",
             "only user and assistant roles",
+            "only user, system and assistant roles",
+            "only system, user and assistant roles",
             "unknown role: tool",
             "unexpected message role: tool",
         ]) || has(&["unexpected role"]) && has(&["after role"])
@@ -137,6 +139,7 @@ mod tests {
             "Unexpected role 'user' after role 'tool'",
             "Jinja Exception: Only user and assistant roles are supported!",
             "Only user and assistant roles are supported, with the exception of an initial optional system message!",
+            "Only user, system and assistant roles are supported!",
             "Unknown role: tool",
             "Unexpected message role: tool",
             "Unexpected message role.",

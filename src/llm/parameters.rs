@@ -69,8 +69,14 @@ impl Parameters {
             "extra input",
             "extra field",
             "only the default",
+            "not a valid parameter",
         ]);
-        if !self.has_new_name && message.contains("max_completion_tokens") && (is_unknown || message.contains("instead")) {
+        // Behind these words stand those that it takes.
+        let head = ["expected one of", "did you mean", "supported parameters"]
+            .iter()
+            .fold(message.as_str(), |head, words| head.split(words).next().unwrap_or_default());
+        let is_renamed = message.contains("max_completion_tokens") && is_named(head, "max_tokens");
+        if !self.has_new_name && is_renamed && (is_unknown || message.contains("instead")) {
             self.has_new_name = true;
             return Some("the most tokens of an answer are told as max_completion_tokens from here on".to_owned());
         }
@@ -83,7 +89,10 @@ impl Parameters {
             self.most = Some(most);
             return Some(format!("an answer may have {most} tokens from here on"));
         }
-        let unwanted = SPARE.into_iter().find(|name| is_unknown && self.has(name) && is_named(&message, name))?;
+        // The first one that it names.
+        let named = |name: &&str| words(head).position(|word| word == *name);
+        let known = SPARE.into_iter().filter(|name| is_unknown && self.has(name));
+        let (_, unwanted) = known.filter_map(|name| Some((named(&name)?, name))).min()?;
         self.without.push(unwanted);
         Some(format!("requests go without `{unwanted}` from here on"))
     }
@@ -91,7 +100,11 @@ impl Parameters {
 
 /// Returns whether a message names a parameter, as a word of its own.
 fn is_named(message: &str, name: &str) -> bool {
-    message.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').any(|word| word == name)
+    words(message).any(|word| word == name)
+}
+
+fn words(message: &str) -> impl Iterator<Item = &str> {
+    message.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|word| !word.is_empty())
 }
 
 fn numbers(message: &str) -> impl Iterator<Item = u64> {
@@ -134,6 +147,9 @@ mod tests {
             ("[{'type': 'extra_forbidden', 'loc': ('body', 'stream_options'), 'msg': 'Extra inputs are not permitted'}]", "stream_options"),
             ("Unrecognized request argument supplied: tool_choice", "tool_choice"),
             ("unknown field `presence_penalty`", "presence_penalty"),
+            ("unknown field `top_k`, expected one of `model`, `max_completion_tokens`, `stream_options`, `temperature`, `top_p`", "top_k"),
+            ("property 'top_k' is unsupported, did you mean 'top_p'?", "top_k"),
+            ("top_k is not a valid parameter for this model. temperature is", "top_k"),
         ] {
             check(message, &Parameters { without: vec![name], ..Parameters::default() });
         }

@@ -121,8 +121,8 @@ async fn a_call_that_is_quoted_is_not_carried_out() {
 async fn words_behind_a_call_are_asked_about_each_time_it_was_meant() {
     for mode in [podbay::llm::ToolModeChoice::Native, podbay::llm::ToolModeChoice::Text] {
         let call = |n: u32| format!("<tool_call>\n{{\"name\": \"bash\", \"arguments\": {{\"command\": \"echo {n}\"}}}}\n</tool_call>");
-        let doubts = |n: u32| format!("I look.\n{}\nShall I wait for the result?", call(n));
-        let model = ScriptedModel::new().says(&doubts(1)).says(&call(1)).says(&doubts(2)).says(&call(2)).says("Done.");
+        let goes_on = |n: u32| format!("I look.\n{}\nI will wait for the result.", call(n));
+        let model = ScriptedModel::new().says(&goes_on(1)).says(&call(1)).says(&goes_on(2)).says(&call(2)).says("Done.");
         let llm = podbay::llm::Options { tool_mode: mode, retries: 0, ..podbay::llm::Options::default() };
         let desk = Desk::new(model.start().await, Wishes { llm, ..Wishes::default() }).await;
         let outcome = desk.work("look").await;
@@ -133,23 +133,6 @@ async fn words_behind_a_call_are_asked_about_each_time_it_was_meant() {
             .filter(|kind| matches!(kind, Kind::NoteAdded { text } if text.contains("shows a tool call rather than making it")))
             .count();
         assert_eq!(asked, 2);
-    }
-}
-
-#[tokio::test]
-async fn words_behind_a_marked_call_that_say_nothing_against_it_are_words() {
-    for mode in [podbay::llm::ToolModeChoice::Native, podbay::llm::ToolModeChoice::Text] {
-        for behind in ["I will wait for the result.", "It prints one.\n\nThe task is complete.", "```\n1\n```"] {
-            let call = "<tool_call>\n{\"name\": \"bash\", \"arguments\": {\"command\": \"echo 1\"}}\n</tool_call>";
-            let model = ScriptedModel::new().says(&format!("I look.\n{call}\n{behind}")).says("Done.").start().await;
-            let llm = podbay::llm::Options { tool_mode: mode, retries: 0, ..podbay::llm::Options::default() };
-            let desk = Desk::new(model, Wishes { llm, ..Wishes::default() }).await;
-            let outcome = desk.work("look").await;
-            assert_eq!((outcome.tool_calls, outcome.turns, outcome.response.as_str()), (1, 2, "Done."), "{mode:?} {behind} {outcome:?}");
-            // What the call gave stands behind what the model said of it.
-            assert!(desk.told(1).contains('1'), "{}", desk.told(1));
-            desk.model.assert_append_only();
-        }
     }
 }
 
@@ -178,15 +161,13 @@ async fn a_call_behind_words_in_its_line_is_carried_out_once_the_model_confirms_
 #[tokio::test]
 async fn a_model_that_makes_another_call_each_time_it_is_asked_is_not_understood() {
     let goes_on = |n: u32| {
-        format!(
-            "I look.\n<tool_call>\n{{\"name\": \"bash\", \"arguments\": {{\"command\": \"echo {n}\"}}}}\n</tool_call>\nSo that would be it."
-        )
+        format!("I look.\n<tool_call>\n{{\"name\": \"bash\", \"arguments\": {{\"command\": \"echo {n}\"}}}}\n</tool_call>\nSo that is it.")
     };
     let model = (0..9).fold(ScriptedModel::new(), |model, n| model.says(&goes_on(n)));
     let desk = desk(model).await;
     let outcome = desk.work("look").await;
     assert_eq!((outcome.status, outcome.tool_calls, outcome.turns), (RunStatus::Failed, 0, 4), "{outcome:?}");
-    assert_eq!(outcome.response, "I look.\n\nSo that would be it.", "no call is shown as an answer");
+    assert_eq!(outcome.response, "I look.\n\nSo that is it.", "no call is shown as an answer");
     let failure = outcome.failure.expect("a failure");
     assert!(failure.to_string().ends_with("could not be understood 3 times in a row"), "{failure}");
     assert_eq!(podbay::app::Error::Agent(failure).exit_code(), 1);
@@ -246,7 +227,7 @@ async fn words_behind_a_call_that_marks_its_own_end_are_words() {
     }
     // Between two others it says nothing of those.
     let tagged = r#"<tool_call>{"name": "bash", "arguments": {"command": "echo 1"}}</tool_call>"#;
-    let desk = desk(ScriptedModel::new().says(&format!("{call}\n{tagged}\nThat is all, if you agree.")).says("I am done.")).await;
+    let desk = desk(ScriptedModel::new().says(&format!("{call}\n{tagged}\nThat is all.")).says("I am done.")).await;
     assert_eq!(desk.work("look").await.tool_calls, 0);
 }
 
@@ -285,7 +266,7 @@ async fn a_call_that_comes_again_neither_made_nor_left_is_asked_about_once_more(
     let shown = format!("It is written so:\n{call}\nand does what it says.");
     for mode in [podbay::llm::ToolModeChoice::Native, podbay::llm::ToolModeChoice::Text] {
         for again in [
-            format!("Yes.\n{call}\nThat would do it."),
+            format!("Yes.\n{call}\nThat does it."),
             format!("The line in the file is this:\n{call}"),
             format!("I will not run it.\nHere it is again:\n{call}"),
             format!("No. I run it now:\n{call}"),

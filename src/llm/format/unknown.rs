@@ -10,8 +10,8 @@ use super::text::Tools;
 #[derive(Debug)]
 pub(in crate::llm) struct Read {
     pub(in crate::llm) parsed: Parsed,
-    /// What was said up to the last call.
-    pub(in crate::llm) said: Option<text::Said>,
+    /// How much was said before the first call, in bytes.
+    pub(in crate::llm) n_before: Option<usize>,
 }
 
 /// Reads a whole answer anew with `parser`, which takes any name where a token marks a call. `known` is what came of it with `tools` alone.
@@ -23,11 +23,10 @@ pub(in crate::llm) fn read(text: &str, mut parser: Parser, known: &Parsed, tools
     if !text.contains(['<', '[', '>']) || tools.is_empty() {
         return None;
     }
-    let (mut parsed, mut said, mut n_before) = (Parsed::default(), None, None);
+    let (mut parsed, mut n_before) = (Parsed::default(), None);
     let mut take = |piece: Piece| {
         if matches!(piece, Piece::Call(_)) {
-            n_before.get_or_insert(parsed.content.len());
-            said = Some(text::said_before_call(&parsed.content, said));
+            n_before = Some(text::before_call(&parsed.content, n_before));
         }
         parsed.add(piece);
     };
@@ -39,6 +38,6 @@ pub(in crate::llm) fn read(text: &str, mut parser: Parser, known: &Parsed, tools
     // Within a sentence it may be quoted.
     let is_apart = line.is_empty() || line.ends_with(['.', '!', '?', '\u{2026}']);
     let is_meant =
-        is_apart && parsed.mentions.is_empty() && incomplete.is_none() && (parser.marks_ends() || !text::is_doubted(&parsed, said));
-    (has_others && has_all && is_meant).then_some(Read { parsed, said })
+        is_apart && parsed.mentions.is_empty() && incomplete.is_none() && (parser.marks_ends() || !text::goes_on(&parsed, n_before));
+    (has_others && has_all && is_meant).then_some(Read { parsed, n_before })
 }

@@ -80,6 +80,10 @@ impl Failure<'_> {
             let raw = raw.as_str().map_or_else(|| raw.to_string(), str::to_owned);
             message = format!("{message}: {raw}");
         }
+        // Some name the parameter that they refuse there alone.
+        if let Some(parameter) = error.get("param").and_then(Value::as_str).filter(|name| !name.is_empty() && !message.contains(name)) {
+            message = format!("{message} (`{parameter}`)");
+        }
         if let Some(exceeded) = exceeded(error, &message) {
             return Some(exceeded);
         }

@@ -8,6 +8,8 @@ const OPEN: &str = "<think>";
 const CLOSE: &str = "</think>";
 /// Behind these at the beginning of a line stands code, up to the next one.
 const FENCES: [&str; 2] = ["```", "~~~"];
+/// How much is looked at in one go, in bytes.
+const PART: usize = 1024;
 /// How much waits for an end, in bytes.
 const MAX_HELD: usize = 64 * 1024;
 
@@ -56,7 +58,17 @@ enum End {
 
 impl Splitter {
     pub(in crate::llm) fn feed(&mut self, piece: &str, mut on: impl FnMut(Part)) {
-        self.held.push_str(piece);
+        // What is held is looked through and moved for each tag in it, so it stays short however long the piece is.
+        let mut rest = piece;
+        while !rest.is_empty() {
+            let (part, behind) = rest.split_at(rest.ceil_char_boundary(PART.min(rest.len())));
+            self.feed_part(part, &mut on);
+            rest = behind;
+        }
+    }
+
+    fn feed_part(&mut self, part: &str, on: &mut impl FnMut(Part)) {
+        self.held.push_str(part);
         loop {
             match self.state {
                 State::Start => {
@@ -75,18 +87,18 @@ impl Splitter {
                     if let Some(at) = self.held.find(OPEN).filter(|at| close.is_none_or(|close| *at < close)) {
                         self.n_open += 1;
                         let rest = self.held.split_off(at + OPEN.len());
-                        emit(std::mem::replace(&mut self.held, rest), Part::Thinking, &mut on);
+                        emit(std::mem::replace(&mut self.held, rest), Part::Thinking, on);
                     } else if let Some(at) = close {
-                        self.end_thought(at, &mut on);
+                        self.end_thought(at, on);
                     } else {
                         let begins = |tag: &str, n: usize| tag.get(..n).is_some_and(|begin| self.held.ends_with(begin));
                         let kept = (1..CLOSE.len()).rev().find(|&n| begins(CLOSE, n) || n < OPEN.len() && begins(OPEN, n)).unwrap_or(0);
                         let rest = self.held.split_off(self.held.len() - kept);
-                        return emit(std::mem::replace(&mut self.held, rest), Part::Thinking, &mut on);
+                        return emit(std::mem::replace(&mut self.held, rest), Part::Thinking, on);
                     }
                 }
                 State::Between => match self.find_end() {
-                    End::At(at) => self.end_thought(at, &mut on),
+                    End::At(at) => self.end_thought(at, on),
                     End::None => self.state = State::Gap,
                     End::Awaited => return,
                 },
@@ -103,9 +115,9 @@ impl Splitter {
                 }
                 State::Text => {
                     if !self.is_thinker {
-                        return emit(std::mem::take(&mut self.held), Part::Text, &mut on);
+                        return emit(std::mem::take(&mut self.held), Part::Text, on);
                     }
-                    if !self.take_text(&mut on) {
+                    if !self.take_text(on) {
                         return;
                     }
                 }
@@ -113,7 +125,7 @@ impl Splitter {
                     End::At(at) => {
                         let begin = self.held.find(OPEN).map_or(0, |open| open + OPEN.len());
                         self.held.drain(..begin);
-                        self.end_thought(at - begin, &mut on);
+                        self.end_thought(at - begin, on);
                     }
                     End::None => (self.state, self.is_within_line) = (State::Text, true),
                     End::Awaited => return,
@@ -244,6 +256,16 @@ mod tests {
         check("One.\n<think>b</think>\nTwo.", "", "One.\n<think>b</think>\nTwo.");
         let long = format!("x\n<think>{}", "y\n".repeat(MAX_HELD));
         check(&format!("<think>a</think>{long}</think>"), "a", &format!("{long}</think>"));
+    }
+
+    /// With the rest of it looked through for each tag, these would take minutes.
+    #[test]
+    fn a_megabyte_of_tags_in_one_piece_is_read_in_little_time() {
+        for tags in ["<think>", "</think>", "<think></think>", "<think></think>\n", "<think>a</think>b\n", "<think><think></think>"] {
+            let text = tags.repeat((1 << 20) / tags.len());
+            let (thinking, rest) = split([text.as_str()]);
+            assert!(thinking.len() + rest.len() <= text.len(), "{tags}");
+        }
     }
 
     #[test]

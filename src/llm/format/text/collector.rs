@@ -54,6 +54,8 @@ pub(super) struct Collector {
     pad: String,
     /// Those blanks alone.
     blanks: String,
+    /// No content came since the last call: a token that says nothing belongs to that.
+    is_behind_call: bool,
     /// How the content begins, up to a bound, and whether there is more of it.
     head: String,
     is_longer: bool,
@@ -141,6 +143,7 @@ impl Collector {
         self.has_calls = true;
         self.release(|_| false);
         self.drop_noise();
+        self.is_behind_call = true;
         self.ready.extend(calls.into_iter().map(Piece::Call));
     }
 
@@ -219,6 +222,7 @@ impl Collector {
                 Held::Likely { place, calls, .. } if is_call(place) => {
                     self.has_calls = true;
                     self.drop_noise();
+                    self.is_behind_call = true;
                     self.ready.extend(calls.into_iter().map(Piece::Call));
                 }
                 Held::Likely { place, raw, .. } => self.say(place, &raw),
@@ -247,6 +251,7 @@ impl Collector {
         let pad = std::mem::take(&mut self.pad);
         self.blanks.clear();
         self.has_content |= !text.trim().is_empty();
+        self.is_behind_call &= text.trim().is_empty();
         self.keep_head(&pad);
         self.keep_head(text);
         match self.ready.last_mut() {
@@ -267,8 +272,8 @@ impl Collector {
     }
 
     fn say_noise(&mut self, token: &str) {
-        // In front of everything it is dropped for good.
-        if self.has_content {
+        // In front of everything, and behind a call, it is dropped for good.
+        if self.has_content && !self.is_behind_call {
             self.pad.push_str(token);
         }
     }

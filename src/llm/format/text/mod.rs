@@ -10,7 +10,6 @@
 //! Start with [`Parser`], then `openers`, then `tagged`; `family` is what they share, `corpus` what they must understand.
 
 mod bare;
-mod behind;
 mod call;
 mod channel;
 mod collector;
@@ -112,29 +111,16 @@ impl Parsed {
     }
 }
 
-/// What was said up to the last call so far.
-#[derive(Clone, Copy, Debug)]
-pub struct Said {
-    n_bytes: usize,
-    /// Words stand between calls that do not lead on from one to the next: what the first one gave, perhaps, which nobody knows yet.
-    is_between: bool,
+/// Returns how many bytes were said before the calls so far, where another one follows `content`: words that lead on to it from the one before say
+/// nothing against either.
+pub fn before_call(content: &str, n_before: Option<usize>) -> usize {
+    let between = n_before.map(|n| (n, content.get(n..).unwrap_or_default()));
+    between.filter(|(_, words)| !example::Before::leads_on(words)).map_or(content.len(), |(n, _)| n)
 }
 
-/// Returns what was said up to a call that follows `content`; `before` is the same of the one before it.
-pub fn said_before_call(content: &str, before: Option<Said>) -> Said {
-    let is_between = before.is_some_and(|said| {
-        let words = content.get(said.n_bytes..).unwrap_or_default();
-        said.is_between || !words.trim().is_empty() && !example::Before::leads_on(words)
-    });
-    Said { n_bytes: content.len(), is_between }
-}
-
-/// Returns whether the words around marked calls leave nobody sure that they were meant: some stand between them, or behind them and say so.
-pub fn is_doubted(parsed: &Parsed, said: Option<Said>) -> bool {
-    said.is_some_and(|said| {
-        let behind = parsed.content.get(said.n_bytes..).unwrap_or_default().trim();
-        said.is_between || !behind.is_empty() && !behind::leave_it_meant(behind)
-    })
+/// Returns whether words follow calls, before which `n_before` bytes were said: nobody knows whether such a call was meant.
+pub fn goes_on(parsed: &Parsed, n_before: Option<usize>) -> bool {
+    n_before.is_some_and(|n| !parsed.content.get(n..).unwrap_or_default().trim().is_empty())
 }
 
 /// Returns whether a text ends with the bare beginning of a call, at the beginning of a line and behind no words that show it. Within a sentence
@@ -177,8 +163,16 @@ pub fn object_meant(arguments: &str) -> Option<String> {
 
 /// Understands a whole answer.
 pub fn parse(text: &str, tools: &Tools, hint: Option<Hint>) -> Parsed {
+    parse_by(Parser::new(tools, hint), text)
+}
+
+/// The same where only a tag or a token makes a call.
+pub fn parse_marked(text: &str, tools: &Tools) -> Parsed {
+    parse_by(Parser::new(tools, None).marked_only(true), text)
+}
+
+fn parse_by(mut parser: Parser, text: &str) -> Parsed {
     let mut parsed = Parsed::default();
-    let mut parser = Parser::new(tools, hint);
     parser.feed(text, &mut |piece| parsed.add(piece));
     let incomplete = parser.finish(&mut |piece| parsed.add(piece));
     parsed.ended(incomplete)

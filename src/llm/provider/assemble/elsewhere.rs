@@ -27,7 +27,7 @@ impl Assembler {
         }
         let parser = self.text_parser(&self.tools.and_any()).marked_only(self.is_understood);
         let Some(read) = unknown::read(&self.text, parser, &self.parsed, &self.tools) else { return false };
-        (self.parsed, self.said) = (read.parsed, read.said);
+        (self.parsed, self.before_calls) = (read.parsed, read.n_before);
         true
     }
 

@@ -59,7 +59,9 @@ impl Assembler {
             return None;
         }
         let parsed = text::parse(raw, &self.tools, None);
-        if parsed.calls.is_empty() || parsed.incomplete.is_some() {
+        // What an answer would be asked about is not carried out because a server could not read it.
+        let is_meant = super::understood(raw, &self.tools).is_ok_and(|reply| reply.unsure.is_none() && !reply.calls.is_empty());
+        if parsed.calls.is_empty() || parsed.incomplete.is_some() || !is_meant {
             return None;
         }
         for call in &parsed.calls {
@@ -113,11 +115,11 @@ impl Assembler {
             // What the model made others say is not to be repeated as its own words.
             self.parsed.content.trim_end().clone_into(&mut self.text);
         }
-        let is_doubted =
-            !may_go_on && text::is_doubted(&self.parsed, self.said) || self.parsed.calls.is_empty() && !self.parsed.mentions.is_empty();
+        let goes_on = !may_go_on && text::goes_on(&self.parsed, self.before_calls)
+            || self.parsed.calls.is_empty() && !self.parsed.mentions.is_empty();
         let is_unclear =
             self.parsed.calls.is_empty() && incomplete.as_ref().is_some_and(|incomplete| incomplete.part == text::Part::Unclear);
-        let unsure = (self.with_calls() && self.calls.is_empty() && (is_doubted || is_unclear)).then(|| unsure(&self.parsed, &is_taken));
+        let unsure = (self.with_calls() && self.calls.is_empty() && (goes_on || is_unclear)).then(|| unsure(&self.parsed, &is_taken));
         let thinking = std::mem::take(&mut self.thinking);
         let mut reply = Reply { thinking, usage: usage(self.usage, self.timings), timings: self.timings, is_unheld, ..Reply::default() };
         let json = match self.reading {

@@ -55,7 +55,7 @@ pub(in crate::llm) struct Assembler {
     parser: Option<text::Parser>,
     parsed: text::Parsed,
     /// How much was said before the first call in the text.
-    said: Option<text::Said>,
+    before_calls: Option<usize>,
     /// The server understood calls of this model before, so that only those count in the text that a token marks: a fence is an example.
     is_understood: bool,
     text: String,
@@ -94,7 +94,7 @@ impl Assembler {
             tools: tools.clone(),
             parser,
             parsed: text::Parsed::default(),
-            said: None,
+            before_calls: None,
             is_understood: false,
             reading,
             splitter: Splitter::default(),
@@ -245,7 +245,7 @@ impl Assembler {
                 text::Piece::Call(_) | text::Piece::Mention(_) | text::Piece::Rethought | text::Piece::Headed => {}
             }
             if matches!(piece, text::Piece::Call(_)) {
-                self.said = Some(text::said_before_call(&self.parsed.content, self.said));
+                self.before_calls = Some(text::before_call(&self.parsed.content, self.before_calls));
             }
             self.parsed.add(piece);
         }
