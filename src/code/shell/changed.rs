@@ -88,11 +88,16 @@ pub(super) fn files(command: &Command) -> Vec<&str> {
         name if IN_PLACE.contains(&name) && arguments.iter().any(is_in_place) => files.extend(known()),
         "sort" => {
             let joined = arguments.iter().filter_map(Word::known);
-            files.extend(joined.filter_map(|text| text.strip_prefix("--output=").or_else(|| text.strip_prefix("-o"))));
-            files.extend(behind("-o"));
+            let letters = |text: &'_ str| text.starts_with('-') && !text.starts_with("--");
+            files.extend(joined.clone().filter_map(|text| {
+                let behind_letter = || text.split_once('o').filter(|_| letters(text)).map(|(_, file)| file);
+                text.strip_prefix("--output=").or_else(behind_letter).filter(|file| !file.is_empty())
+            }));
+            let pairs = arguments.windows(2).filter(|pair| letters(&pair[0].text) && pair[0].text.ends_with('o'));
+            files.extend(pairs.filter_map(|pair| pair[1].known()));
         }
         "find" | "gfind" => ["-fprint", "-fprintf", "-fprint0", "-fls"].iter().for_each(|option| files.extend(behind(option))),
-        "gunzip" | "unxz" | "bunzip2" => {
+        "gunzip" | "unxz" | "bunzip2" | "unlzma" | "unzstd" | "gzip" | "bzip2" | "xz" | "lzma" | "zstd" | "rename" => {
             files.extend(known().filter_map(|path| Some(path.rsplit_once('.')?.0)));
         }
         name => {

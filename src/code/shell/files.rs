@@ -10,6 +10,7 @@ use std::collections::HashSet;
 use super::Command;
 use super::Word;
 use super::changed;
+use super::linked::Link;
 use super::linked::Linked;
 use super::mentioned;
 use super::runs;
@@ -152,8 +153,10 @@ impl Files {
                 });
             }
         }
-        if let Some((one, other)) = self.links.note(command) {
-            self.join(&one, &other);
+        match self.links.note(command) {
+            Some(Link::Of(one, other)) => self.join(&one, &other),
+            Some(Link::TooMany) => self.is_full = true,
+            None => {}
         }
         // What is there already may hold anything then.
         for file in changed::files(command) {
@@ -164,8 +167,12 @@ impl Files {
         for file in mentioned::files(command) {
             self.mention(file);
         }
-        self.sets_path |= command.assignments.iter().any(|set| set.name == "PATH")
-            || command.arguments().iter().any(|word| word.text.starts_with("PATH="));
+        self.note_path(command);
+        if let Some((from, to)) = written::copied(command)
+            && from.iter().any(|word| self.mentioned.contains(&key(word)))
+        {
+            self.mention(key(to));
+        }
         if self.held.is_empty() {
             return;
         }
@@ -183,6 +190,15 @@ impl Files {
                 }
             }
         }
+    }
+
+    /// Remembers whether a command says where programs are looked for.
+    pub(super) fn note_path(&mut self, command: &Command) {
+        let names = |word: &Word| matches!(word.text.split('=').next(), Some("PATH" | "PATH+"));
+        self.sets_path |= command.assignments.iter().any(|set| set.name == "PATH") || command.arguments().iter().any(names);
+        // By a name that stands for another one.
+        let stands_for = command.assignments.iter().filter_map(|set| set.value.as_ref()).any(|value| value.text == "PATH");
+        self.sets_path |= stands_for || command.arguments().iter().any(|word| word.text.ends_with("=PATH"));
     }
 
     /// Remembers what a command writes which another one starts: that is not read.

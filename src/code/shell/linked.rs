@@ -6,15 +6,23 @@ use super::written;
 use super::written::key;
 
 /// Most links that are kept.
-const LINKS_MAX: usize = 64;
+const LINKS_MAX: usize = 16;
 
 /// Files that are one by links between them, by the last parts of their names, two at a time.
 #[derive(Default)]
 pub(super) struct Linked(Vec<(String, String)>);
 
+/// What a link does.
+pub(super) enum Link {
+    /// It makes these two files one.
+    Of(String, String),
+    /// There are more of them than are kept.
+    TooMany,
+}
+
 impl Linked {
-    /// Remembers the link that a command makes, and returns the two files that it makes one: `ln A B`, `link A B`, `cp -s A B`.
-    pub(super) fn note(&mut self, command: &Command) -> Option<(String, String)> {
+    /// Remembers the link that a command makes, and returns what it does: `ln A B`, `link A B`, `cp -s A B`.
+    pub(super) fn note(&mut self, command: &Command) -> Option<Link> {
         let (from, to) = match (command.name()?, command.arguments()) {
             ("link", [from, to]) => (from, key(to)),
             ("ln", [only]) => (only, key(only)),
@@ -23,11 +31,14 @@ impl Linked {
             _ => return None,
         };
         let pair = (key(from), to);
-        if pair.0 == pair.1 || self.0.len() >= LINKS_MAX || self.0.contains(&pair) {
+        if pair.0 == pair.1 || self.0.contains(&pair) {
             return None;
         }
+        if self.0.len() >= LINKS_MAX {
+            return Some(Link::TooMany);
+        }
         self.0.push(pair.clone());
-        Some(pair)
+        Some(Link::Of(pair.0, pair.1))
     }
 
     /// Returns a file with all that are one with it: what is written into one of them is in each.

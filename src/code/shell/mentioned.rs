@@ -6,18 +6,25 @@ use super::runs;
 use super::written::key;
 
 /// Programs that write into no file which their words name, or in a way that is read by itself.
-const LEAVING: [&str; 87] = [
+const LEAVING: [&str; 123] = [
     ".",
     "[",
     "[[",
+    "ack",
+    "ag",
     "alias",
     "basename",
+    "bashate",
+    "bat",
     "cat",
     "cd",
+    "checkbashisms",
     "chgrp",
     "chmod",
     "chown",
+    "cloc",
     "cmp",
+    "comm",
     "command",
     "cp",
     "cut",
@@ -28,33 +35,58 @@ const LEAVING: [&str; 87] = [
     "du",
     "echo",
     "egrep",
+    "eslint",
     "exec",
     "exit",
+    "expand",
     "export",
     "false",
     "fgrep",
     "file",
     "find",
+    "flake8",
+    "fold",
+    "gdb",
+    "getfacl",
     "grep",
     "head",
+    "hexdump",
+    "hyperfine",
     "install",
     "jq",
     "kill",
+    "killall",
+    "ldd",
     "less",
     "let",
-    "ln",
     "link",
+    "ln",
     "local",
+    "logger",
     "ls",
+    "lsof",
+    "ltrace",
     "man",
     "md5sum",
     "mkdir",
     "mv",
+    "mypy",
+    "nl",
+    "nm",
+    "objdump",
+    "od",
+    "paste",
+    "perf",
+    "pgrep",
+    "pkill",
     "popd",
     "printf",
     "pushd",
     "pwd",
+    "pylint",
+    "pytest",
     "read",
+    "readelf",
     "readlink",
     "readonly",
     "realpath",
@@ -65,22 +97,25 @@ const LEAVING: [&str; 87] = [
     "rsync",
     "sed",
     "set",
+    "setfacl",
     "sha1sum",
     "sha256sum",
     "sha512sum",
     "shellcheck",
+    "size",
     "sleep",
     "source",
     "stat",
+    "strace",
+    "strings",
+    "tac",
     "tail",
-    "tar",
     "tee",
     "test",
     "time",
     "touch",
     "tr",
     "trap",
-    "tree",
     "true",
     "type",
     "typeset",
@@ -88,6 +123,7 @@ const LEAVING: [&str; 87] = [
     "unlink",
     "unset",
     "unzip",
+    "valgrind",
     "wait",
     "wc",
     "which",
@@ -101,21 +137,27 @@ const BUILDING: [&str; 26] = [
     "just", "make", "mvn", "ninja", "npm", "pnpm", "rustc", "tcc", "yarn", "zig",
 ];
 
+/// Verbs of git that write files which their words name.
+const GIT_WRITING: [&str; 4] = ["bundle", "fast-export", "mailinfo", "merge-file"];
+
 /// Returns the files, by the last parts of their names, that a command may write because its words name them.
 pub(super) fn files(command: &Command) -> impl Iterator<Item = String> {
     let name = command.name().unwrap_or_default();
     let leaves = command.words.is_empty() || LEAVING.contains(&name) || BUILDING.contains(&name) || runs::only_checks(command);
     let words = if leaves { &[] } else { command.arguments() };
     let run = if leaves { None } else { run_by(command) };
-    let is_git = name == "git";
+    // To git most words name files that it reads: those that it writes stand in an option.
+    let is_git = name == "git" && !command.arguments().iter().any(|word| GIT_WRITING.contains(&word.text.as_str()));
     let named = words.iter().enumerate().flat_map(move |(at, word)| {
-        // To git most words name files that it reads: those that it writes stand in an option.
         let is_behind = at > 0 && may_name_output(&words[at - 1]);
         let whole = (!is_git || is_behind).then_some(word.text.as_str());
         let attached = word.text.split_once('=').map(|(_, value)| value).filter(|_| !is_git || may_name_output(word));
         [whole, attached, glued(word)].into_iter().flatten().map(|text| Word { text: text.to_owned(), ..word.clone() })
     });
-    named.map(|word| key(&word)).filter(move |file| run.as_ref() != Some(file))
+    // `GIT_TRACE=FILE`, `OUT=FILE`.
+    let told = if leaves { &[][..] } else { &command.assignments };
+    let told = told.iter().filter_map(|set| set.value.clone());
+    named.chain(told).map(|word| key(&word)).filter(move |file| run.as_ref() != Some(file))
 }
 
 /// Returns the file that a command runs, which it therefore only reads.
@@ -155,6 +197,10 @@ mod tests {
             ("git log --outp=a.sh", &["a.sh"]),
             ("git diff --output a.sh", &["a.sh"]),
             ("git archive -o a.sh HEAD", &["a.sh"]),
+            ("git merge-file a.sh b c", &["a.sh"]),
+            ("git fast-export --export-marks=a.sh", &["a.sh"]),
+            ("GIT_TRACE=$PWD/a.sh git status", &["a.sh"]),
+            ("tree -o a.sh", &["a.sh"]),
         ] {
             let script = crate::code::shell::read(text);
             let found: Vec<String> = files(&script.commands[0]).collect();

@@ -6,15 +6,16 @@ use super::Word;
 use super::written::key;
 
 /// Shells and commands of theirs that run a file.
-pub(super) const RUNNING: [&str; 8] = ["bash", "sh", "dash", "ash", "zsh", "ksh", "source", "."];
+pub(super) const RUNNING: [&str; 16] =
+    ["bash", "sh", "dash", "ash", "zsh", "ksh", "rbash", "mksh", "lksh", "yash", "posh", "fish", "csh", "tcsh", "source", "."];
 
 /// Files that a shell of these reads first where it is a login shell.
 const STARTUP: [&str; 5] = [".bash_login", ".bash_profile", ".profile", ".zprofile", "profile"];
 
 /// Programs that run a program in a language of their own.
-const LANGUAGES: [&str; 18] = [
-    "Rscript", "awk", "bun", "deno", "expect", "gawk", "julia", "lua", "luajit", "mawk", "nawk", "node", "nodejs", "perl", "php", "python",
-    "ruby", "tclsh",
+const LANGUAGES: [&str; 21] = [
+    "Rscript", "awk", "bun", "coverage", "deno", "expect", "gawk", "julia", "lua", "luajit", "mawk", "nawk", "node", "nodejs", "perl",
+    "php", "prove", "pypy", "python", "ruby", "tclsh",
 ];
 
 /// Programs that read rules of the folder they run in, with the verbs behind which they do, where not all do, and the files' names.
@@ -102,7 +103,7 @@ pub(super) fn script<'a>(command: &'a Command, before: Option<&'a Command>) -> O
     if has('c') {
         return None;
     }
-    let first = command.arguments().iter().position(|word| !word.text.starts_with('-')).map(|at| at + 1);
+    let first = first_operand(command.arguments()).map(|at| at + 1);
     if let Some(at) = first.filter(|at| !has('s') && !is_stream(&command.words[*at].text)) {
         return Some((&command.words[at], command.words[at..].to_vec()));
     }
@@ -117,6 +118,22 @@ pub(super) fn script<'a>(command: &'a Command, before: Option<&'a Command>) -> O
     };
     let words = [program].into_iter().chain(first.into_iter().flat_map(|at| &command.words[at..])).cloned().collect();
     Some((file?, words))
+}
+
+/// Returns where the first word of a shell stands that is no option, and belongs to none: `-o pipefail`, `+x`.
+fn first_operand(arguments: &[Word]) -> Option<usize> {
+    let takes_value = |option: &str| {
+        let letters = option.strip_prefix(['-', '+']).filter(|letters| !letters.starts_with('-'));
+        letters.is_some_and(|letters| letters.contains(['o', 'O'])) || matches!(option, "--rcfile" | "--init-file")
+    };
+    let mut at = 0;
+    while let Some(word) = arguments.get(at) {
+        if !word.text.starts_with(['-', '+']) {
+            return Some(at);
+        }
+        at += 1 + usize::from(takes_value(&word.text));
+    }
+    None
 }
 
 /// Returns whether a shell reads what it is given and runs nothing of it.

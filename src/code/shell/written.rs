@@ -101,12 +101,13 @@ pub(super) fn files(command: &Command, before: Option<&Command>) -> Vec<Written>
 /// Returns the files that a command copies or moves, and their new name.
 pub(super) fn copied(command: &Command) -> Option<(&[Word], &Word)> {
     let words = match (command.name()?, command.arguments()) {
-        ("git", [verb, words @ ..]) if verb.text == "mv" => words,
+        ("git", words) => words.iter().position(|word| word.text == "mv").map(|verb| &words[verb + 1..])?,
         (name, words) if COPYING.contains(&name) => words,
         _ => return None,
     };
-    let (to, from) = words.split_last()?;
-    Some((from, to))
+    // Options may stand behind it, too.
+    let to = words.iter().rposition(|word| !word.text.starts_with('-'))?;
+    Some((&words[..to], &words[to]))
 }
 
 /// Returns what the names begin with of the files into which a command takes another one apart.

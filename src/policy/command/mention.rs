@@ -16,7 +16,7 @@ use crate::code::shell::WordKind;
 
 /// Programs, besides those that only read, whose words are names, patterns, packages or texts, and start nothing; those that have scripts or
 /// options which do are looked at by themselves.
-const DATA: [&str; 98] = [
+const DATA: [&str; 95] = [
     "[",
     "[[",
     "ack",
@@ -29,14 +29,12 @@ const DATA: [&str; 98] = [
     "awk",
     "bg",
     "black",
-    "brew",
     "bunzip2",
     "bzip2",
     "cargo",
     "chgrp",
     "chmod",
     "chown",
-    "composer",
     "conda",
     "cp",
     "dash",
@@ -86,7 +84,6 @@ const DATA: [&str; 98] = [
     "poetry",
     "prettier",
     "printf",
-    "pylint",
     "pytest",
     "read",
     "readonly",
@@ -256,7 +253,7 @@ fn starts_by_verb(name: &str, words: &[Word]) -> bool {
             // Options, and what they are given, may stand in front of the verb.
             let starts = |word: &Word| match word.text.as_str() {
                 "watch" => name == "cargo",
-                "exec" | "x" | "dlx" | "pkg" | "config" => name != "cargo" && name != "go",
+                "exec" | "x" | "dlx" | "pkg" | "config" | "env" => name != "cargo" && name != "go",
                 option => option.starts_with('-') && has_program(option),
             };
             words.iter().any(starts)

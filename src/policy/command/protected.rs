@@ -57,6 +57,11 @@ pub(super) fn names(command: &Command, ground: &Ground, only_reads: bool) -> BTr
             look(&target.text, Kept::Secrets, &mut names);
         }
     }
+    // Where git writes what it does, and what it keeps in mind.
+    let is_written = |name: &str| name.starts_with("GIT_TRACE") || name == "GIT_INDEX_FILE";
+    let set = command.assignments.iter().filter(|set| is_written(&set.name)).filter_map(|set| Some(set.value.as_ref()?.text.as_str()));
+    let words = command.arguments().iter().filter_map(|word| word.text.split_once('=')).filter(|(name, _)| is_written(name));
+    set.chain(words.map(|(_, value)| value)).for_each(|path| look(path, Kept::All, &mut names));
     // What `find` removes itself.
     let removes =
         || command.arguments().iter().any(|word| word.text == "-delete") && !command.arguments().iter().any(|word| word.text.contains('['));

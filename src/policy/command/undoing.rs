@@ -63,8 +63,8 @@ fn undoes(before: &Command, command: &Command, ground: &Ground) -> bool {
         }
         Some(("archive", _)) => unpacks_here(command, ground),
         Some(("show" | "cat-file", _)) => {
-            let is_written = |word: &Word| shown(before).contains(&plain(&word.text));
-            command.name() == Some("tee") && words::operands(arguments).any(is_written)
+            let is_written = |word: &Word| shown(before).contains(&plain(word.text.strip_prefix("of=").unwrap_or(&word.text)));
+            matches!(command.name(), Some("tee" | "sponge" | "dd")) && words::operands(arguments).any(is_written)
         }
         _ => false,
     }

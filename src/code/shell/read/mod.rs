@@ -236,6 +236,7 @@ impl Reader {
             let behind = unwrap::behind_starters(known);
             let writing = behind.as_ref().unwrap_or(known);
             self.files.note(writing, piping.as_ref());
+            self.files.note_path(known);
             self.note_into(writing, piping.as_ref());
             if known.n_within > 0 {
                 groups.push((starts.len() + known.n_within, self.into.len()));

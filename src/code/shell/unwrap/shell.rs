@@ -229,6 +229,21 @@ pub(super) fn evaluated(name: &str, command: &Command, unwrapped: &mut Unwrapped
     for set in command.assignments.iter().filter(|set| is_reference && !set.value.as_ref().and_then(Word::known).is_some_and(is_plain)) {
         unwrapped.doubt(&set.name, "what it stands for may be an index, and run what stands in that");
     }
+    // A list that stands in a word is one where the variable holds lists: what is in it is expanded then.
+    let is_declaring = matches!(name, "declare" | "typeset" | "local" | "export" | "readonly");
+    for word in command.arguments().iter().filter(|_| is_declaring) {
+        let is_bare = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        if is_reference && is_bare(&word.text) {
+            unwrapped.doubt(&word.text, "what it stands for is said later, and may be an index that runs what stands in it");
+        }
+    }
+    let lists = command.arguments().iter().filter_map(|word| word.text.split_once("=(").map(|(_, list)| list));
+    let set = command.assignments.iter().filter_map(|set| set.value.as_ref()).filter(|value| value.kind == WordKind::Known);
+    let lists = lists.chain(set.filter_map(|value| value.text.strip_prefix('(')));
+    for list in lists.filter(|list| is_declaring && list.contains(['$', '`'])) {
+        unwrapped.doubt(list, "a list in a word, which may be expanded");
+        unwrapped.inner.push(Inner::Text(format!(": {}", list.trim_end().strip_suffix(')').unwrap_or(list))));
+    }
     let holds = |text: &str| text.contains('[') && (text.contains("$(") || text.contains('`'));
     if let Some(word) = computed_name(name, command.arguments()) {
         unwrapped.doubt(&word.text, "what a variable holds may be taken for a name, and run what stands in its index");

@@ -133,10 +133,28 @@ pub(super) fn started(name: &str, command: &Command, unwrapped: &mut Unwrapped) 
         "make" | "gmake" => make(command, unwrapped),
         "cmake" => cmake(arguments, unwrapped),
         "sqlite3" | "psql" | "mysql" => database(command, unwrapped),
+        "apt" | "apt-get" | "apt-cache" => apt(arguments, unwrapped),
+        "npm" | "pnpm" | "yarn" => run_env(arguments, unwrapped),
         "cp" | "ln" | "mv" | "install" if arguments.iter().any(is_program) => {
             unwrapped.doubt(name, "it gives a program another name");
         }
         _ => {}
+    }
+}
+
+/// Settings of `apt` that start programs: `-o APT::Update::Pre-Invoke::=PROGRAM`.
+fn apt(arguments: &[Word], unwrapped: &mut Unwrapped) {
+    for word in arguments.iter().filter(|word| word.text.contains("::")) {
+        given(&word.text, word.text.split_once('=').map(|(_, value)| value).filter(|_| word.kind == WordKind::Known), unwrapped);
+    }
+}
+
+/// `npm run env -- PROGRAM`, which hands its words to `env` where the project has no script of that name.
+fn run_env(arguments: &[Word], unwrapped: &mut Unwrapped) {
+    let runs = |pair: &[Word]| matches!(pair[0].text.as_str(), "run" | "run-script") && pair[1].text == "env";
+    if let Some(at) = arguments.windows(2).position(runs) {
+        let words: Vec<Word> = arguments[at + 1..].iter().filter(|word| word.text != "--").cloned().collect();
+        unwrapped.inner.push(Inner::Command(Command { words, ..Command::default() }));
     }
 }
 

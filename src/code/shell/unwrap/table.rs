@@ -202,6 +202,44 @@ pub(super) struct Called {
     pub(super) is_far: bool,
 }
 
+/// Options that such programs have in front of the verb, without a value and with one that follows.
+const FLAGS: [&str; 18] = [
+    "-A",
+    "--all",
+    "-g",
+    "--global",
+    "-q",
+    "--quiet",
+    "-r",
+    "--recursive",
+    "-s",
+    "--silent",
+    "-v",
+    "--verbose",
+    "-y",
+    "--yes",
+    "--offline",
+    "--no-progress",
+    "--workspaces",
+    "--no-plugins",
+];
+const VALUED: [&str; 14] = [
+    "-C",
+    "--cwd",
+    "--directory",
+    "--dir",
+    "-F",
+    "--filter",
+    "--loglevel",
+    "--manifest-path",
+    "--prefix",
+    "--project",
+    "-w",
+    "--workspace",
+    "workspace",
+    "-p",
+];
+
 /// Most words that may stand in front of a verb.
 const BEFORE_MAX: usize = 16;
 
@@ -213,19 +251,24 @@ pub(super) fn find(name: &str, arguments: &[Word]) -> Option<Called> {
     }
     known.peek()?;
     let known: Vec<&'static Wrapper> = known.collect();
-    // `npm -w a exec`, `yarn workspaces foreach -A exec`: which word is an option's value is not known.
-    let mut may_be_value = false;
+    // `npm -w a exec`, `yarn workspaces foreach -A exec`. Behind an option that is not known here stands its value, or the verb.
+    let (mut is_value, mut is_far) = (false, false);
     for (at, word) in arguments.iter().take(BEFORE_MAX).enumerate() {
         let text = word.text.as_str();
-        if let Some(wrapper) = known.iter().find(|wrapper| wrapper.verb == Some(text)) {
-            return Some(Called { wrapper, n_before: at + 1, is_far: at > 0 });
+        if std::mem::take(&mut is_value) {
+            continue;
         }
-        let is_option = text.starts_with(['-', '+']);
-        let leads_on = is_option || matches!(text, "foreach" | "recursive" | "workspace" | "workspaces");
-        if !leads_on && !may_be_value {
+        if let Some(wrapper) = known.iter().find(|wrapper| wrapper.verb == Some(text)) {
+            return Some(Called { wrapper, n_before: at + 1, is_far });
+        }
+        if VALUED.contains(&text) {
+            is_value = true;
+        } else if text.starts_with(['-', '+']) {
+            is_far |= !FLAGS.contains(&text) && !text.starts_with('+') && !text.contains('=');
+        } else if !matches!(text, "foreach" | "recursive" | "workspaces") && !(is_far && at > 0 && arguments[at - 1].text.starts_with('-'))
+        {
             return None;
         }
-        may_be_value = leads_on;
     }
     None
 }

@@ -47,6 +47,17 @@ impl Walk<'_> {
         self.before = node.end_byte();
     }
 
+    /// Takes back a number right in front of what is read into a command, which the grammar takes for a word: `sh 0< FILE`.
+    fn drop_descriptor(&mut self, end: usize) {
+        let Some((_, Open::Redirect { at, .. })) = self.open.last() else { return };
+        let before = self.source[..end].trim_end_matches(|c: char| c.is_ascii_digit());
+        let words = &mut self.found.commands[*at].words;
+        let is_number = before.len() < end && before.chars().next_back().is_none_or(|c| c.is_whitespace() || ";|&({".contains(c));
+        if is_number && words.last().is_some_and(|word| word.text == self.source[before.len()..end]) {
+            words.pop();
+        }
+    }
+
     /// Takes a token of the grammar.
     pub(super) fn leaf(&mut self, node: Node<'_>, counts: bool) {
         self.gap(node);
@@ -55,6 +66,9 @@ impl Walk<'_> {
         self.before = node.end_byte();
         let goes_on = self.last.is_some_and(|last| last.end == node.start_byte()) && text.bytes().next().is_some_and(gap::is_in_word);
         let mut wrong = goes_on.then_some(gap::JOINED);
+        if text.starts_with('<') {
+            self.drop_descriptor(node.start_byte());
+        }
         match self.open.last_mut() {
             Some((_, Open::Redirect { operator, .. })) if kind != "file_descriptor" => {
                 let is_rest = text == "<" && self.source[..node.start_byte()].ends_with("<<");
