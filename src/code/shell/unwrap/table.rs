@@ -252,7 +252,7 @@ pub(super) fn find(name: &str, arguments: &[Word]) -> Option<Called> {
     known.peek()?;
     let known: Vec<&'static Wrapper> = known.collect();
     // `npm -w a exec`, `yarn workspaces foreach -A exec`. Behind an option that is not known here stands its value, or the verb.
-    let (mut is_value, mut is_far) = (false, false);
+    let (mut is_value, mut may_be_value, mut is_far) = (false, false, false);
     for (at, word) in arguments.iter().take(BEFORE_MAX).enumerate() {
         let text = word.text.as_str();
         if std::mem::take(&mut is_value) {
@@ -261,12 +261,12 @@ pub(super) fn find(name: &str, arguments: &[Word]) -> Option<Called> {
         if let Some(wrapper) = known.iter().find(|wrapper| wrapper.verb == Some(text)) {
             return Some(Called { wrapper, n_before: at + 1, is_far });
         }
-        if VALUED.contains(&text) {
-            is_value = true;
-        } else if text.starts_with(['-', '+']) {
-            is_far |= !FLAGS.contains(&text) && !text.starts_with('+') && !text.contains('=');
-        } else if !matches!(text, "foreach" | "recursive" | "workspaces") && !(is_far && at > 0 && arguments[at - 1].text.starts_with('-'))
-        {
+        let was_option = std::mem::take(&mut may_be_value);
+        is_value = VALUED.contains(&text);
+        if text.starts_with(['-', '+']) {
+            may_be_value = !is_value && !FLAGS.contains(&text) && !text.starts_with('+') && !text.contains('=');
+            is_far |= may_be_value;
+        } else if !(is_value || was_option || matches!(text, "foreach" | "recursive" | "workspaces")) {
             return None;
         }
     }
