@@ -487,6 +487,12 @@ fn a_denial_speaks_of_what_stands_behind_a_number_an_option_or_a_list_in_a_word(
             "npm run env -- git push",
             "apt-get -o APT::Update::Pre-Invoke::='git push' update",
             "printf 'system(\"git push\")' > a.pl; prove a.pl",
+            "cc -E -P a.c -o z.sh; sh z.sh",
+            "printf 'git push' > z.sh; make z && ./z",
+            "echo 'int main(){system(\"git push\");}' > a.c; make a && ./a",
+            "printf '.shell git push' > x.sql; sqlite3 < x.sql",
+            "printf '#!/bin/sh\ngit push' > z.sh; chmod +x z.sh; CC=./z.sh make x.o",
+            "echo 'import os; os.system(\"git push\")' > a.py; uv run a.py",
         ],
         &[
             "declare -a a=(b c)",
@@ -505,6 +511,10 @@ fn a_denial_speaks_of_what_stands_behind_a_number_an_option_or_a_list_in_a_word(
             "npm -w a exec -- jest",
             "npm --silent run exec",
             "apt-get -o Acquire::Retries=3 update",
+            "black a.py && python3 a.py",
+            "make a && ./a",
+            "sqlite3 a.db < schema.sql",
+            "uv run a.py",
             "npm run env",
         ],
     );

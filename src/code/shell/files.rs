@@ -168,6 +168,7 @@ impl Files {
             self.mention(file);
         }
         self.note_path(command);
+        self.note_made(command);
         if let Some((from, to)) = written::copied(command)
             && from.iter().any(|word| self.mentioned.contains(&key(word)))
         {
@@ -188,6 +189,18 @@ impl Files {
                 if let Some(held) = self.held.get_mut(&key(word)) {
                     held.is_changed = true;
                 }
+            }
+        }
+    }
+
+    /// Remembers what `make` makes of a source that the text wrote, by rules of its own: `make a` of `a.sh` or `a.c`.
+    fn note_made(&mut self, command: &Command) {
+        if !runs::is_make(command) {
+            return;
+        }
+        for made in command.arguments().iter().map(key) {
+            if self.held.keys().any(|file| file.rsplit_once('.').is_some_and(|(stem, _)| stem == made)) {
+                self.put(made, |held| held.is_changed = true);
             }
         }
     }
@@ -243,7 +256,8 @@ impl Files {
     /// Returns the file of its own that a command has a shell run; `before` is what pipes into it.
     pub(super) fn script(&mut self, command: &Command, before: Option<&Command>) -> Option<Ran> {
         let by_path = || {
-            let program = command.program().filter(|_| self.sets_path)?;
+            // `uv run a.py`
+            let program = command.program().filter(|_| self.sets_path || command.is_started)?;
             (self.is_full || self.held.contains_key(program.known()?)).then(|| (program, command.words.clone()))
         };
         let (file, words) = runs::script(command, before).or_else(by_path)?;

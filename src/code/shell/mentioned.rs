@@ -5,17 +5,19 @@ use super::Word;
 use super::runs;
 use super::written::key;
 
-/// Programs that write into no file which their words name, or in a way that is read by itself.
-const LEAVING: [&str; 123] = [
+/// Programs that write into no file which their words name, or in a way that is read by itself, or no more than another form of what is there.
+const LEAVING: [&str; 132] = [
     ".",
     "[",
     "[[",
     "ack",
     "ag",
     "alias",
+    "autopep8",
     "basename",
     "bashate",
     "bat",
+    "black",
     "cat",
     "cd",
     "checkbashisms",
@@ -48,11 +50,13 @@ const LEAVING: [&str; 123] = [
     "fold",
     "gdb",
     "getfacl",
+    "gofmt",
     "grep",
     "head",
     "hexdump",
     "hyperfine",
     "install",
+    "isort",
     "jq",
     "kill",
     "killall",
@@ -80,6 +84,7 @@ const LEAVING: [&str; 123] = [
     "pgrep",
     "pkill",
     "popd",
+    "prettier",
     "printf",
     "pushd",
     "pwd",
@@ -95,6 +100,8 @@ const LEAVING: [&str; 123] = [
     "rm",
     "rmdir",
     "rsync",
+    "ruff",
+    "rustfmt",
     "sed",
     "set",
     "setfacl",
@@ -105,6 +112,7 @@ const LEAVING: [&str; 123] = [
     "size",
     "sleep",
     "source",
+    "standard",
     "stat",
     "strace",
     "strings",
@@ -129,6 +137,7 @@ const LEAVING: [&str; 123] = [
     "which",
     "xargs",
     "yamllint",
+    "yapf",
     "zip",
 ];
 /// Programs that make what they are asked for, by rules that are the project's.
@@ -143,7 +152,10 @@ const GIT_WRITING: [&str; 4] = ["bundle", "fast-export", "mailinfo", "merge-file
 /// Returns the files, by the last parts of their names, that a command may write because its words name them.
 pub(super) fn files(command: &Command) -> impl Iterator<Item = String> {
     let name = command.name().unwrap_or_default();
-    let leaves = command.words.is_empty() || LEAVING.contains(&name) || BUILDING.contains(&name) || runs::only_checks(command);
+    // What comes before the compiler is text of whatever kind.
+    let is_text = BUILDING.contains(&name) && command.arguments().iter().any(|word| word.text == "-E");
+    let leaves =
+        command.words.is_empty() || LEAVING.contains(&name) || (BUILDING.contains(&name) && !is_text) || runs::only_checks(command);
     let words = if leaves { &[] } else { command.arguments() };
     let run = if leaves { None } else { run_by(command) };
     // To git most words name files that it reads: those that it writes stand in an option.
@@ -201,6 +213,7 @@ mod tests {
             ("git fast-export --export-marks=a.sh", &["a.sh"]),
             ("GIT_TRACE=$PWD/a.sh git status", &["a.sh"]),
             ("tree -o a.sh", &["a.sh"]),
+            ("cc -E -P a.c -o a.sh", &["a.sh"]),
         ] {
             let script = crate::code::shell::read(text);
             let found: Vec<String> = files(&script.commands[0]).collect();

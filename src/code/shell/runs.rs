@@ -13,9 +13,9 @@ pub(super) const RUNNING: [&str; 16] =
 const STARTUP: [&str; 5] = [".bash_login", ".bash_profile", ".profile", ".zprofile", "profile"];
 
 /// Programs that run a program in a language of their own.
-const LANGUAGES: [&str; 21] = [
-    "Rscript", "awk", "bun", "coverage", "deno", "expect", "gawk", "julia", "lua", "luajit", "mawk", "nawk", "node", "nodejs", "perl",
-    "php", "prove", "pypy", "python", "ruby", "tclsh",
+const LANGUAGES: [&str; 24] = [
+    "awk", "bun", "coverage", "deno", "expect", "gawk", "julia", "lua", "luajit", "mawk", "mysql", "nawk", "node", "nodejs", "perl", "php",
+    "prove", "psql", "pypy", "python", "Rscript", "ruby", "sqlite", "tclsh",
 ];
 
 /// Programs that read rules of the folder they run in, with the verbs behind which they do, where not all do, and the files' names.
@@ -253,6 +253,9 @@ pub(super) fn programs(command: &Command, before: Option<&Command>) -> Vec<Strin
         return Vec::new();
     }
     let mut files: Vec<String> = rules.unwrap_or_default().iter().map(|file| (*file).to_owned()).collect();
+    // `CC=./a.sh make`
+    let set = command.assignments.iter().filter_map(|set| set.value.as_ref()).filter(|value| value.text.contains('/'));
+    files.extend(set.map(key));
     // `python3 FOLDER`, and what it reads in by itself where it finds that.
     let by_itself = ["__main__.py", "sitecustomize.py", "usercustomize.py"];
     files.extend(by_itself.iter().filter(|_| is_python(name)).map(|file| (*file).to_owned()));
