@@ -23,6 +23,8 @@ mod pattern;
 mod question;
 mod rule;
 #[cfg(test)]
+mod rule_behind;
+#[cfg(test)]
 mod rule_cases;
 #[cfg(test)]
 mod rule_denials;

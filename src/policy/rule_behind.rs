@@ -1,0 +1,142 @@
+//! What rules that deny speak of: commands behind a file that may have been written, a runner's options, a number or a list.
+
+use super::rule_denials::check_denied;
+
+#[test]
+fn a_denial_speaks_of_a_file_that_is_run_and_may_have_been_written_before() {
+    check_denied(
+        "bash(git push *)",
+        &[
+            "git log -1 --format=x --outp=z.sh; sh z.sh",
+            "git diff --output z.sh; ./z.sh",
+            "uniq x z.sh && sh z.sh",
+            "curl --outp z.sh u; . ./z.sh",
+            "make-script --into=d/z.sh && d/z.sh",
+            "python3 gen.py z.sh && bash z.sh",
+            "for i in 1 2; do sh z.sh; foo z.sh; done",
+            "F=z.sh; foo $F; sh z.sh",
+            "ln -s a.sh b.sh; ln -s b.sh c.sh; echo 'git push' > a.sh; sh c.sh",
+            "ln -s z.sh l; echo 'git push' > l; sh z.sh",
+            "cp -s z.sh l; echo 'git push' > z.sh; sh l",
+            "link z.sh l; echo 'git push' > z.sh; sh l",
+            "echo 'git push' > z.sh; link z.sh l; sh l",
+            "echo 'git push' > z.sh; ln -s z.sh l; ln -s l m; ./m",
+        ],
+        &[
+            "sh z.sh",
+            "chmod +x z.sh && ./z.sh",
+            "bash -n z.sh && bash z.sh",
+            "shellcheck z.sh && sh z.sh",
+            "git add z.sh && git commit -qm x && ./z.sh",
+            "cp template.sh z.sh && sh z.sh",
+            "ln -s a.sh b.sh && sh b.sh",
+            "echo 'git status' > a.sh; ln -s a.sh b.sh; sh b.sh",
+            "gcc -o a a.c && ./a",
+            "make z.sh && ./z.sh",
+            "python3 a.py && python3 a.py -v",
+        ],
+    );
+}
+
+#[test]
+fn a_denial_speaks_of_what_a_runner_starts_behind_its_own_options() {
+    check_denied(
+        "bash(git push *)",
+        &[
+            "npm -w a exec -- git push",
+            "npm --prefix . exec git push",
+            "npm --prefix=. x -- git push",
+            "yarn --cwd a exec git push",
+            "yarn workspace a exec git push",
+            "yarn workspaces foreach -A exec git push",
+            "pnpm -r exec git push",
+            "pnpm --filter a exec git push",
+            "cargo +nightly watch -s 'git push'",
+            "cargo -q watch -- git push",
+            "uv --directory . run git push",
+            "poetry -C a run git push",
+            "conda --no-plugins run git push",
+        ],
+        &[
+            "npm -w a test",
+            "npm --prefix web run build",
+            "yarn --cwd a build",
+            "yarn workspace a test",
+            "pnpm -r build",
+            "cargo +nightly test -q",
+            "uv --directory . sync",
+        ],
+    );
+}
+
+#[test]
+fn a_denial_speaks_of_what_stands_behind_a_number_an_option_or_a_list_in_a_word() {
+    check_denied(
+        "bash(git push *)",
+        &[
+            "declare -a 'a=($(git push))'",
+            "typeset -a a='($(git push))'",
+            "readonly -a \"a=(\\$(git push))\"",
+            "export -a a='(`git push`)'",
+            "f() { local -a a='($(git push))'; }; f",
+            "declare -n r; r='a[$(git push)]'; r=1",
+            "sh 0<<< 'git push'",
+            "echo 'git push' > z.sh; sh 0< z.sh",
+            "echo 'git push' > z.sh; 0<z.sh sh",
+            "foo z.sh; sh 0<z.sh",
+            "echo 'git push' > z.sh; bash -o errexit z.sh",
+            "echo 'git push' > z.sh; bash -e -o pipefail z.sh",
+            "echo 'git push' > z.sh; bash +x z.sh",
+            "foo z.sh; bash -o pipefail z.sh",
+            "echo 'git push' > z.sh; rbash z.sh",
+            "echo 'git push' > a.sh; cp a.sh z.sh -f; sh z.sh",
+            "echo 'git push' > a.sh; mv a.sh z.sh -v; sh z.sh",
+            "echo 'git push' > a.sh; ln a.sh z.sh -s; sh z.sh",
+            "echo 'git push' > a.sh; git mv a.sh z.sh -v; sh z.sh",
+            "echo 'git push' > a.sh; git -C . mv a.sh z.sh; sh z.sh",
+            "echo 'git push' > z.sh; chmod +x z.sh; read PATH <<< \".:$PATH\"; z.sh",
+            "echo 'git push' > z.sh; chmod +x z.sh; printf -v PATH \".:$PATH\"; z.sh",
+            "echo 'git push' > z.sh; chmod +x z.sh; declare -n p=PATH; p=.:$PATH; z.sh",
+            "echo 'git push' > z.sh; chmod +x z.sh; env PATH=. z.sh",
+            "foo a.sh; mv a.sh z.sh; sh z.sh",
+            "uniq x a.sh; cp a.sh z.sh; sh z.sh",
+            "tar xf t --transform s/z/y/ z.sh; sh z.sh",
+            "git merge-file z.sh c b; sh z.sh",
+            "GIT_TRACE=/workspace/z.sh git status; sh z.sh",
+            "echo 'git push' | gzip > z.sh.gz; gzip -d z.sh.gz; sh z.sh",
+            "echo 'git push' > z.sh; sort -uoy z.sh; sh y",
+            "npm run env -- git push",
+            "apt-get -o APT::Update::Pre-Invoke::='git push' update",
+            "printf 'system(\"git push\")' > a.pl; prove a.pl",
+            "cc -E -P a.c -o z.sh; sh z.sh",
+            "printf 'git push' > z.sh; make z && ./z",
+            "echo 'int main(){system(\"git push\");}' > a.c; make a && ./a",
+            "printf '.shell git push' > x.sql; sqlite3 < x.sql",
+            "printf '#!/bin/sh\ngit push' > z.sh; chmod +x z.sh; CC=./z.sh make x.o",
+            "echo 'import os; os.system(\"git push\")' > a.py; uv run a.py",
+        ],
+        &[
+            "declare -a a=(b c)",
+            "declare -a names",
+            "bash -o pipefail z.sh",
+            "bash +x z.sh",
+            "sh 2>/dev/null z.sh",
+            "cp a.sh z.sh -f; sh z.sh",
+            "killall z.sh; ./z.sh &",
+            "nl -ba z.sh | sed -n 1,20p; bash z.sh",
+            "ldd ./app && ./app",
+            "mypy a.py && ./a.py",
+            "uv -q run pytest",
+            "poetry -C a run pytest",
+            "pnpm -r exec tsc --noEmit",
+            "npm -w a exec -- jest",
+            "npm --silent run exec",
+            "apt-get -o Acquire::Retries=3 update",
+            "black a.py && python3 a.py",
+            "make a && ./a",
+            "sqlite3 a.db < schema.sql",
+            "uv run a.py",
+            "npm run env",
+        ],
+    );
+}
