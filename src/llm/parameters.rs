@@ -72,9 +72,8 @@ impl Parameters {
             "not a valid parameter",
         ]);
         // Behind these words stand those that it takes.
-        let head = ["expected one of", "did you mean", "supported parameters"]
-            .iter()
-            .fold(message.as_str(), |head, words| head.split(words).next().unwrap_or_default());
+        let head =
+            ["expected one of", "did you mean"].iter().fold(message.as_str(), |head, words| head.split(words).next().unwrap_or_default());
         let is_renamed = message.contains("max_completion_tokens") && is_named(head, "max_tokens");
         if !self.has_new_name && is_renamed && (is_unknown || message.contains("instead")) {
             self.has_new_name = true;
@@ -148,6 +147,7 @@ mod tests {
             ("Unrecognized request argument supplied: tool_choice", "tool_choice"),
             ("unknown field `presence_penalty`", "presence_penalty"),
             ("unknown field `top_k`, expected one of `model`, `max_completion_tokens`, `stream_options`, `temperature`, `top_p`", "top_k"),
+            ("Unsupported parameters: top_k", "top_k"),
             ("property 'top_k' is unsupported, did you mean 'top_p'?", "top_k"),
             ("top_k is not a valid parameter for this model. temperature is", "top_k"),
         ] {
