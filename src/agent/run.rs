@@ -23,6 +23,7 @@ use super::picture::Looked;
 use super::prompt::Context;
 use super::room::Room;
 use super::task::Task;
+use crate::event::Accepted;
 use crate::event::CUT_OFF;
 use crate::event::Kind;
 use crate::event::LimitKind;
@@ -62,6 +63,8 @@ pub struct Agent {
     pub(super) denials: Denials,
     /// What the answer to an open task is read with, where an earlier run left it.
     pub(super) open: OpenAnswer,
+    /// What the last task came to, where an earlier run left it before it could say so.
+    accepted: Option<Accepted>,
     /// Calls of an open task that an earlier run asked about and that were meant.
     meant: HashSet<String>,
     /// Commands that the person ran themselves.
@@ -103,6 +106,7 @@ impl Agent {
             learnt: Learnt::default(),
             denials: Denials::default(),
             open: OpenAnswer::default(),
+            accepted: None,
             meant: HashSet::new(),
             n_by_hand: 0,
         }
@@ -119,6 +123,7 @@ impl Agent {
         self.learnt.was_held = past.was_held && mode == ToolMode::Text;
         self.learnt.calls_work = past.history.messages().any(|message| matches!(message, Message::ToolResult { is_error: false, .. }));
         self.open.clone_from(&past.open_answer);
+        self.accepted.clone_from(&past.accepted);
         for Confirmed { asked, made } in &past.confirmed {
             let asked: HashSet<String> = asked.iter().map(|call| self.meaning(call)).collect();
             let made: Vec<String> = made.iter().map(|call| self.meaning(call)).collect();
@@ -157,6 +162,12 @@ impl Agent {
     }
 
     async fn work(&mut self, begun: Instant, text: Option<&str>, notes: Vec<String>, interrupt: &Interrupt) -> Outcome {
+        let accepted = self.accepted.take();
+        if text.is_none()
+            && let Some(Accepted { status, response, denied }) = accepted
+        {
+            return Task { response, denied, ..Task::new(begun) }.outcome(status, None, None);
+        }
         if let Some(text) = text {
             // A new task has nothing to do with what was open.
             self.open = OpenAnswer::default();
@@ -208,7 +219,11 @@ impl Agent {
             take_back(std::mem::take(&mut task.early)).await;
             match next {
                 Next::GoOn => {}
-                Next::Done(status) => return task.outcome(status, None, None),
+                Next::Done(status) => {
+                    let outcome = task.outcome(status, None, None);
+                    self.accept(&outcome);
+                    return outcome;
+                }
                 Next::Ended(limit) => {
                     self.emit(Kind::LimitReached { limit, at_end: true });
                     return task.outcome(RunStatus::Limit, Some(limit), None);
@@ -224,6 +239,13 @@ impl Agent {
                     return task.outcome(status, Some(kind), failure);
                 }
             }
+        }
+    }
+
+    /// Writes down what a task came to, before anything else is done that may take a while: who goes on from there asks nobody again.
+    fn accept(&self, outcome: &Outcome) {
+        if let Outcome { status: status @ (RunStatus::Completed | RunStatus::Blocked), response, denied, .. } = outcome {
+            self.emit(Kind::AnswerAccepted(Accepted { status: *status, response: response.clone(), denied: denied.clone() }));
         }
     }
 

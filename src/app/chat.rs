@@ -107,6 +107,8 @@ impl Chat {
     pub async fn say(&mut self, text: &str, interrupt: &Interrupt) -> Said {
         self.seat.begin_turn(text);
         let outcome = self.seat.agent.run(text, interrupt).await;
+        // The next record may be long in coming.
+        self.seat.recorder.sync();
         let ended = end_turn(&self.seat.sandbox, interrupt, None).await;
         let is_cut = ended.as_ref().is_some_and(|ended| ended.is_may_run_cut);
         let may_run = ended.map(|ended| ended.may_run);

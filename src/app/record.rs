@@ -1,5 +1,7 @@
 use std::sync::Arc;
 use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
 
 use super::Error;
 use super::veil::Veil;
@@ -20,6 +22,8 @@ pub(super) struct Recorder {
     warnings: Arc<Mutex<Vec<String>>>,
     veil: Arc<Veil>,
     session: SessionId,
+    /// The last record is an answer without a call.
+    is_answered: Arc<AtomicBool>,
 }
 
 impl Recorder {
@@ -27,9 +31,8 @@ impl Recorder {
     pub(super) fn begin(state: &State, options: &Options, header: Kind, key: Option<&Secret>, watcher: Sink) -> Result<Self, Error> {
         let header = Event::now(header);
         let log = Log::create(state, &header, options, key).map_err(Error::Session)?;
-        let session = log.session().clone();
         watcher(header);
-        Ok(Self { log: Arc::new(Mutex::new(log)), watcher, warnings: Arc::default(), veil: Arc::new(Veil::new(key)), session })
+        Ok(Self::over(log, key, watcher))
     }
 
     /// Goes on with a session's log.
@@ -37,8 +40,19 @@ impl Recorder {
         if let Some(key) = key {
             log.hide(key.clone());
         }
+        Self::over(log, key, watcher)
+    }
+
+    fn over(log: Log, key: Option<&Secret>, watcher: Sink) -> Self {
         let session = log.session().clone();
-        Self { log: Arc::new(Mutex::new(log)), watcher, warnings: Arc::default(), veil: Arc::new(Veil::new(key)), session }
+        Self {
+            log: Arc::new(Mutex::new(log)),
+            watcher,
+            warnings: Arc::default(),
+            veil: Arc::new(Veil::new(key)),
+            session,
+            is_answered: Arc::default(),
+        }
     }
 
     pub(super) fn session(&self) -> &SessionId {
@@ -80,8 +94,7 @@ impl Recorder {
 
     fn take(&self, event: Event) {
         let outcome = self.log.lock().expect("nothing panics while it holds this lock").append(&event);
-        // The end of a turn: what it cost to get here is worth a sync.
-        let ends_turn = matches!(event.kind, Kind::AssistantMessage { .. } | Kind::RunFinished { .. });
+        let syncs = self.ends_turn(&event);
         if let Kind::Warning { message } = &event.kind {
             self.warnings.lock().expect("nothing panics while it holds this lock").push(message.clone());
         }
@@ -92,8 +105,27 @@ impl Recorder {
             // The log is where this cannot go.
             self.show_warning(with_causes(&error));
         }
-        if ends_turn {
+        if syncs {
             self.sync();
+        }
+    }
+
+    /// Returns whether a turn is at its end, so that what it cost to get here is worth a sync.
+    ///
+    /// What becomes of an answer without a call stands in the record behind it, and a run that is killed between the two asks for the answer
+    /// again: nothing slow is done there.
+    fn ends_turn(&self, event: &Event) -> bool {
+        if !event.durable() {
+            return false;
+        }
+        let was_answered = self.is_answered.swap(false, Ordering::Relaxed);
+        match &event.kind {
+            Kind::AssistantMessage { calls, .. } if calls.is_empty() => {
+                self.is_answered.store(true, Ordering::Relaxed);
+                false
+            }
+            Kind::AssistantMessage { .. } | Kind::RunFinished { .. } => true,
+            _ => was_answered,
         }
     }
 

@@ -4,6 +4,7 @@ use serde::Deserializer;
 use serde::Serialize;
 use serde::Serializer;
 
+use super::Accepted;
 use super::Answer;
 use super::CallStatus;
 use super::Capability;
@@ -209,6 +210,8 @@ pub enum Kind {
     },
     /// The last answer is not all: the model is asked about it, or goes on with it, by the note that follows.
     AnswerOpen(OpenAnswer),
+    /// The last answer ends the task: what follows is the end of the run, which the model has no part in.
+    AnswerAccepted(Accepted),
     PermissionAsked {
         call: String,
         capabilities: Vec<Capability>,

@@ -4,6 +4,7 @@
 //! Nothing here acts. A tool call appears by its name and its argument bytes, never as an action: whoever only watches need not know
 //! what it would do. Start with [`Kind`].
 
+mod accepted;
 mod address;
 mod capability;
 mod command;
@@ -22,6 +23,7 @@ mod usage;
 
 use std::sync::Arc;
 
+pub use accepted::Accepted;
 pub use address::shown_address;
 pub use capability::Capability;
 pub use capability::Decision;

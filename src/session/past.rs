@@ -1,3 +1,4 @@
+use crate::event::Accepted;
 use crate::event::CallStatus;
 use crate::event::Event;
 use crate::event::Kind;
@@ -42,6 +43,8 @@ pub struct Past {
     pub confirmed: Vec<Confirmed>,
     /// What the next answer is read with, where the last one was not all.
     pub open_answer: OpenAnswer,
+    /// What the last task came to, where the run did not come to an end behind it.
+    pub accepted: Option<Accepted>,
     /// The server turned out to read no images.
     pub is_blind: bool,
     /// Images of the last message that the log ends before: the model has not seen them.

@@ -63,6 +63,7 @@ impl Replay {
                 self.past.n_unshown = 0;
                 if task.is_some() {
                     self.past.task.clone_from(task);
+                    self.past.accepted = None;
                 }
             }
             Kind::SessionRewound { turns } => {
@@ -76,6 +77,7 @@ impl Replay {
                 }
                 self.past.fullness.counted = None;
                 self.past.open_answer = OpenAnswer::default();
+                self.past.accepted = None;
                 self.past.confirmed.clear();
                 // What is left has its answer.
                 (self.past.status, self.past.task) = (Some(RunStatus::Completed), None);
@@ -117,6 +119,7 @@ impl Replay {
             Kind::UserMessage { text, images } => {
                 self.give_up();
                 self.past.open_answer = OpenAnswer::default();
+                self.past.accepted = None;
                 self.past.confirmed.clear();
                 self.past.n_unshown = *images;
                 (self.past.status, self.past.task) = (None, None);
@@ -124,10 +127,12 @@ impl Replay {
                 self.before.push((self.past.tasks.len(), self.past.seen.len()));
             }
             Kind::ModelAsked => {
+                self.past.accepted = None;
                 self.give_up();
                 self.past.history.asked();
             }
             Kind::AnswerOpen(open) => self.past.open_answer.clone_from(open),
+            Kind::AnswerAccepted(accepted) => self.past.accepted = Some(accepted.clone()),
             Kind::AssistantMessage { text, thinking, calls, raw, usage, interrupted, cut, .. } => {
                 self.answer(text, thinking, calls, raw.as_ref());
                 if !interrupted {
@@ -172,7 +177,11 @@ impl Replay {
             }
             Kind::ContextNear { percent, .. } => self.past.fullness.warned = *percent,
             Kind::CheckpointMade { .. } => self.past.fullness.has_checkpoint = true,
-            Kind::RunFinished { status, .. } => self.past.status = Some(*status),
+            Kind::RunFinished { status, .. } => {
+                self.past.status = Some(*status);
+                // One that was stopped, or failed, while it came to its end has not given it.
+                self.past.accepted.take_if(|accepted| accepted.status == *status);
+            }
             Kind::Unknown => self.past.n_unknown += 1,
             _ => {}
         }

@@ -246,6 +246,7 @@ impl<O: Write, E: Write> Plain<O, E> {
             | Kind::ModelAsked
             | Kind::CheckpointMade { .. }
             | Kind::AnswerOpen(_)
+            | Kind::AnswerAccepted(_)
             | Kind::ContextAdded { .. }
             | Kind::UserMessage { .. }
             | Kind::PermissionAsked { .. }

@@ -1,5 +1,6 @@
 #![expect(clippy::disallowed_methods, reason = "tests run our own program, and others to compare with")]
 //! The whole path, without an engine and (in `docker/`) with one.
+mod accepted;
 mod agent;
 mod attach;
 mod bad_input;

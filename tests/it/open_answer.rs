@@ -31,7 +31,7 @@ fn cut(delta: &Value) -> String {
     chunk(delta, Value::Null) + &chunk(&json!({}), json!("length")) + "data: [DONE]\n\n"
 }
 
-fn piece(words: &str) -> String {
+pub(crate) fn piece(words: &str) -> String {
     cut(&json!({ "content": words }))
 }
 

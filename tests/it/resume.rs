@@ -143,7 +143,10 @@ async fn a_task_whose_model_spoke_last_is_told_to_go_on() {
     let model = ScriptedModel::new().says("I am tired.").start().await;
     let desk = Desk::new(model, Wishes::default()).await;
     desk.work("work").await;
-    let past = resumed(&desk.events());
+    let mut events = desk.events();
+    // It ended before anybody had decided what the answer is: nobody knows that it was the last.
+    events.truncate(events.iter().position(|event| matches!(event.kind, Kind::AnswerAccepted(_))).expect("the end"));
+    let past = resumed(&events);
     let again = Desk::new(ScriptedModel::new().says("Done.").start().await, Wishes { past, ..Wishes::default() }).await;
     assert_eq!(again.go_on().await.response, "Done.");
     assert!(again.told(0).contains("Go on with the task"), "{}", again.told(0));

@@ -201,6 +201,26 @@ fn a_run_that_is_killed_while_the_conversation_is_summed_up_goes_on() {
     env.assert_no_container();
 }
 
+/// What the person gets was settled: nobody is asked for it again, and it is said once.
+#[test]
+fn a_run_that_is_killed_once_it_has_its_answer_gives_that_answer() {
+    let Some(env) = TestBox::new() else { return };
+    let (begun, sleep) = (env.path("ends"), marker());
+    env.write(".podbay/config.toml", format!("[[hooks.stop]]\nrun = \"touch ends; sleep {sleep}\"\n"));
+    run(env.podbay(&["config", "trust", "--yes", "-C"]).arg(env.project())).expect(0);
+    let first = killed(&env, write().says("I wrote it."), &["write a line"], |_| begun.exists());
+    std::fs::remove_dir_all(env.path(".podbay")).expect("ours");
+    let second = ScriptedModel::new().says("It is done twice.").start_blocking();
+    let done = run(&mut env.task(&second, &["--continue"])).expect(0);
+    let result = done.json();
+    assert_eq!((&result["status"], &result["response"]), (&json!("completed"), &json!("I wrote it.")), "{}", done.stderr);
+    assert_eq!((first.requests().len(), second.requests().len()), (2, 0));
+    let shown = run(&mut env.podbay(&["sessions", "show", "last"])).expect(0);
+    assert_eq!(shown.text().matches("I wrote it.").count(), 1, "{}", shown.text());
+    run(&mut env.task(&second, &["--continue"])).expect(2).says(&["has no open task"]);
+    env.assert_no_container();
+}
+
 /// Starts a run and kills it once `now` is so.
 #[track_caller]
 fn killed(env: &TestBox, model: ScriptedModel, words: &[&str], now: impl Fn(&Running) -> bool) -> Running {
