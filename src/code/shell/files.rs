@@ -5,6 +5,7 @@
 //! read of such a file is in doubt where it is run.
 
 use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::collections::HashSet;
 
 use super::Command;
@@ -134,8 +135,8 @@ pub(super) struct Files {
     /// Those that a shell read.
     scripts: HashSet<String>,
     links: Linked,
-    /// Files that it gave to programs which may write them.
-    mentioned: HashSet<String>,
+    /// Files that it gave to programs which may write them, each with whether one of those takes it for no program of its own.
+    mentioned: HashMap<String, bool>,
     /// There are more than are kept: whatever is run may be one of them.
     is_full: bool,
     /// It says itself where programs are looked for.
@@ -164,15 +165,18 @@ impl Files {
                 self.put(file, |held| held.is_changed = true);
             }
         }
-        for file in mentioned::files(command) {
-            self.mention(file);
+        let mut given = mentioned::files(command).peekable();
+        let taken = given.peek().map(|_| runs::programs(command, before)).unwrap_or_default();
+        for file in given {
+            let is_other = !taken.contains(&file);
+            self.mention(file, is_other);
         }
         self.note_path(command);
         self.note_made(command);
         if let Some((from, to)) = written::copied(command)
-            && from.iter().any(|word| self.mentioned.contains(&key(word)))
+            && let Some(is_other) = from.iter().filter_map(|word| self.mentioned.get(&key(word)).copied()).max()
         {
-            self.mention(key(to));
+            self.mention(key(to), is_other);
         }
         if self.held.is_empty() {
             return;
@@ -222,8 +226,8 @@ impl Files {
     /// Takes what one of two files may hold for what both may, as a link makes them one.
     fn join(&mut self, one: &str, other: &str) {
         for (from, to) in [(one, other), (other, one)] {
-            if self.mentioned.contains(from) {
-                self.mention(to.to_owned());
+            if let Some(is_other) = self.mentioned.get(from).copied() {
+                self.mention(to.to_owned(), is_other);
             }
             let Some(held) = self.held.get(from).cloned() else { continue };
             for file in self.links.with(to.to_owned()).into_iter().filter(|file| file != from) {
@@ -232,14 +236,19 @@ impl Files {
         }
     }
 
-    fn mention(&mut self, file: String) {
-        if self.mentioned.contains(&file) {
+    fn mention(&mut self, file: String, is_other: bool) {
+        if self.mentioned.get(&file).is_some_and(|was_other| *was_other >= is_other) {
             return;
         }
         self.is_full |= self.mentioned.len() >= RAN_MAX;
         if !self.is_full {
-            self.mentioned.extend(self.links.with(file));
+            self.mentioned.extend(self.links.with(file).into_iter().map(|file| (file, is_other)));
         }
+    }
+
+    /// Returns whether a file that is taken for a program, or for rules, was given to one that may write it.
+    fn may_be_rewritten(&self, file: &str) -> bool {
+        self.mentioned.get(file).is_some_and(|is_other| *is_other)
     }
 
     fn put(&mut self, file: String, change: impl FnOnce(&mut Held)) {
@@ -278,7 +287,12 @@ impl Files {
     /// Returns the files of its own that another program than a shell may take for a program, or for rules; `before` is what pipes into it.
     pub(super) fn programs(&mut self, command: &Command, before: Option<&Command>) -> Vec<(String, Held)> {
         let run = runs::programs(command, before);
-        let mut programs: Vec<(String, Held)> = run.into_iter().filter_map(|file| self.find(&file).map(|held| (file, held))).collect();
+        let find = |file: String| {
+            let is_given = self.may_be_rewritten(&file);
+            let held = self.find(&file).or_else(|| is_given.then(Held::default))?;
+            Some((file, Held { is_changed: held.is_changed || is_given, ..held }))
+        };
+        let mut programs: Vec<(String, Held)> = run.into_iter().filter_map(find).collect();
         if self.held.is_empty() {
             return programs;
         }
@@ -324,7 +338,7 @@ impl Files {
         let is_given = script.as_ref().is_some_and(|file| self.ran_as_script(file));
         let run: Vec<String> = runs::programs(command, before).into_iter().chain(script).collect();
         let may_be = is_given
-            || run.iter().any(|file| self.written_as(file).is_some())
+            || run.iter().any(|file| self.may_be_rewritten(file) || self.written_as(file).is_some())
             || runs::named(command).iter().any(|file| self.held.contains_key(file))
             || command.name().is_some_and(|name| self.sets_path && self.held.contains_key(name))
             || (self.is_full && (!run.is_empty() || self.sets_path))
@@ -340,7 +354,7 @@ impl Files {
         if self.scripts.len() < RAN_MAX {
             self.scripts.insert(file.to_owned());
         }
-        self.mentioned.contains(file)
+        self.mentioned.contains_key(file)
     }
 
     fn remember(&mut self, file: String) {
@@ -372,6 +386,8 @@ impl Files {
     /// Returns a file that was run by what stands in front of what writes it: a loop or a trap may come by it again.
     pub(super) fn written_behind(&self) -> Option<&str> {
         let written = self.ran.iter().filter(|file| self.is_full || self.held.contains_key(*file));
-        written.chain(self.scripts.intersection(&self.mentioned)).min().map(String::as_str)
+        let given = self.scripts.iter().filter(|file| self.mentioned.contains_key(*file));
+        let rewritten = self.ran.iter().filter(|file| self.may_be_rewritten(file));
+        written.chain(given).chain(rewritten).min().map(String::as_str)
     }
 }

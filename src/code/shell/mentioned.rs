@@ -1,18 +1,20 @@
 //! Files that a command is given: a program that is not known to leave them as they are may write what it likes into them.
 
 use super::Command;
+use super::LineProgram;
 use super::Word;
 use super::runs;
 use super::written::key;
 
 /// Programs that write into no file which their words name, or in a way that is read by itself, or no more than another form of what is there.
-const LEAVING: [&str; 132] = [
+const LEAVING: [&str; 136] = [
     ".",
     "[",
     "[[",
     "ack",
     "ag",
     "alias",
+    "autoflake",
     "autopep8",
     "basename",
     "bashate",
@@ -28,6 +30,7 @@ const LEAVING: [&str; 132] = [
     "cmp",
     "comm",
     "command",
+    "coverage",
     "cp",
     "cut",
     "dd",
@@ -84,10 +87,12 @@ const LEAVING: [&str; 132] = [
     "pgrep",
     "pkill",
     "popd",
+    "pre-commit",
     "prettier",
     "printf",
     "pushd",
     "pwd",
+    "pyflakes",
     "pylint",
     "pytest",
     "read",
@@ -154,8 +159,11 @@ pub(super) fn files(command: &Command) -> impl Iterator<Item = String> {
     let name = command.name().unwrap_or_default();
     // What comes before the compiler is text of whatever kind.
     let is_text = BUILDING.contains(&name) && command.arguments().iter().any(|word| word.text == "-E");
-    let leaves =
-        command.words.is_empty() || LEAVING.contains(&name) || (BUILDING.contains(&name) && !is_text) || runs::only_checks(command);
+    let leaves = command.words.is_empty()
+        || LEAVING.contains(&name)
+        || (BUILDING.contains(&name) && !is_text)
+        || runs::only_checks(command)
+        || only_prints(command);
     let words = if leaves { &[] } else { command.arguments() };
     let run = if leaves { None } else { run_by(command) };
     // To git most words name files that it reads: those that it writes stand in an option.
@@ -179,6 +187,20 @@ fn run_by(command: &Command) -> Option<String> {
         first.filter(|_| command.name().is_some_and(runs::is_language))
     };
     runs::script(command, None).map(|(file, _)| file).or_else(of_language).map(key)
+}
+
+/// Returns whether a program that stands in the command itself does nothing but print what it makes of the lines of its files.
+fn only_prints(command: &Command) -> bool {
+    match command.name() {
+        Some("perl" | "ruby") => LineProgram::of(command).is_some_and(|program| program.only_edits() && !program.is_in_place),
+        Some("awk" | "gawk" | "mawk" | "nawk") => {
+            let is_told = |word: &Word| {
+                word.known().is_none_or(|text| text.starts_with('-') || text.contains(['>', '|', '@']) || text.contains("system"))
+            };
+            !command.arguments().iter().any(is_told)
+        }
+        _ => false,
+    }
 }
 
 /// Returns whether an option may say which file is written: `-o`, `--output`, `--outp`, `--output-directory`.

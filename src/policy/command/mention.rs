@@ -142,6 +142,8 @@ const GIT_STARTS: [&str; 17] = [
 ];
 /// What separates names from each other in a text of whatever language.
 const BETWEEN: &str = " \t\n\r;|&(){}[]$`'\"=,:!<>@#\\";
+/// What stands in many languages between a program and its words, or two of these: `Command::new("git").arg("push")`.
+const BUILDERS: [&str; 7] = [".Add", ".add", ".append", ".arg", ".args", ".concat", ".push"];
 /// What stands in front of a pattern for the files of programs.
 pub(in crate::policy) const PROGRAMS: &str = "/bin/";
 /// Most names that are looked at in one command.
@@ -290,7 +292,7 @@ fn take(text: &str, names: &mut Vec<String>) {
         let last = text.rsplit('/').next().unwrap_or_default();
         names.push(format!("{PROGRAMS}{last}"));
     }
-    for part in text.split(|c| BETWEEN.contains(c)).filter(|part| !part.is_empty()) {
+    for part in text.split(|c| BETWEEN.contains(c)).filter(|part| !part.is_empty() && !BUILDERS.contains(part)) {
         if names.len() >= NAMES_MAX {
             return;
         }

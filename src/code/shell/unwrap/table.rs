@@ -169,7 +169,15 @@ const WRAPPERS: &[Wrapper] = &[
     Wrapper { name: "flock", flags: "enosux", valued: "wE", n_operands: 1, ..ACTS },
     Wrapper { name: "entr", flags: "acdnprsxz", ..ACTS },
     Wrapper { name: "npx", flags: "y", valued: "p", long: &["yes", "no", "quiet"], long_valued: &["package"], ..ACTS },
-    Wrapper { name: "uv", verb: Some("run"), ..ACTS },
+    Wrapper {
+        name: "uv",
+        verb: Some("run"),
+        flags: "nqvU",
+        valued: "p",
+        long: UV_FLAGS,
+        long_valued: &["directory", "extra", "group", "no-group", "only-group", "package", "project", "python", "with"],
+        ..ACTS
+    },
     Wrapper { name: "poetry", verb: Some("run"), ..ACTS },
     Wrapper { name: "pipenv", verb: Some("run"), ..ACTS },
     Wrapper { name: "bundle", verb: Some("exec"), ..ACTS },
@@ -191,6 +199,34 @@ const WRAPPERS: &[Wrapper] = &[
     Wrapper { name: "pyenv", verb: Some("exec"), ..ACTS },
     Wrapper { name: "bunx", ..ACTS },
     Wrapper { name: "direnv", verb: Some("exec"), n_operands: 1, ..ACTS },
+];
+
+/// What `uv run` takes that loads no file which the options name.
+const UV_FLAGS: &[&str] = &[
+    "active",
+    "all-extras",
+    "all-groups",
+    "all-packages",
+    "dev",
+    "exact",
+    "frozen",
+    "isolated",
+    "locked",
+    "no-cache",
+    "no-config",
+    "no-default-groups",
+    "no-dev",
+    "no-editable",
+    "no-env-file",
+    "no-progress",
+    "no-project",
+    "no-sync",
+    "offline",
+    "only-dev",
+    "quiet",
+    "refresh",
+    "upgrade",
+    "verbose",
 ];
 
 /// A program that starts others, as it is called.
