@@ -83,6 +83,7 @@ pub use review::is_in;
 pub use review::is_taken;
 pub use review::review;
 pub use review::waits_to_be_run;
+pub use rules::rule_problems;
 pub use run::Front;
 pub use run::Place;
 pub use run::run;

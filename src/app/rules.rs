@@ -1,6 +1,7 @@
 //! A person's rules, with the names of tools in them understood as the catalogue does.
 
 use crate::config::Answers;
+use crate::config::Config;
 use crate::config::near;
 use crate::policy;
 use crate::policy::Mode;
@@ -20,6 +21,15 @@ pub(super) fn policy(mode: Mode, options: &policy::Options, mut warn: impl FnMut
     let policy = Policy::new(mode, &options).map_err(Error::Rule)?;
     warnings.into_iter().for_each(&mut warn);
     Ok(policy)
+}
+
+/// Returns what is wrong with the rules of settings, each a sentence: what is to be said where nothing is carried out by them.
+pub fn rule_problems(config: &Config) -> Vec<String> {
+    let mut problems = Vec::new();
+    let refused = policy(Mode::Auto, &config.policy, |warning| problems.push(warning)).err();
+    problems
+        .extend(refused.map(|error| error.hint().map_or_else(|| with_causes(&error), |hint| format!("{}; {hint}", with_causes(&error)))));
+    problems
 }
 
 /// Tells a policy what the person allowed for good in this project. What cannot be read allows nothing.

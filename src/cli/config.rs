@@ -105,7 +105,9 @@ fn answers(args: &AnswersArgs) -> Result<u8, app::Error> {
 fn show(args: &ShowArgs) -> Result<u8, app::Error> {
     let setup = Setup::in_project(&args.config, args.path.as_deref(), Vec::new())?;
     setup.check_folder(args.path.as_deref())?;
-    setup.show_warnings(&setup.terminal(OutputFormat::Text));
+    let terminal = setup.terminal(OutputFormat::Text);
+    setup.show_warnings(&terminal);
+    setup::warn_of(&app::rule_problems(&setup.config), &terminal);
     deliver(&text::clean(&config::render(&setup.settings.loaded)))?;
     Ok(exit_code::DONE)
 }

@@ -90,10 +90,7 @@ impl Setup {
     /// Shows what is odd about the settings, once, and returns it.
     pub(super) fn show_warnings(&self, terminal: &Terminal) -> Vec<String> {
         let warnings = self.settings.warnings();
-        for warning in &warnings {
-            let _ = writeln!(io::stderr(), "{} {}", terminal.paint.warn("warning:"), text::clean(warning));
-            terminal.tell(&app::warning(warning));
-        }
+        warn_of(&warnings, terminal);
         warnings
     }
 
@@ -110,6 +107,14 @@ impl Setup {
         }
         let project = self::folder(folder)?;
         Ok(Place { project, config: self.config.clone(), state: self.state.clone(), mode, api_key: None, resume: None })
+    }
+}
+
+/// Says each of these where it is read.
+pub(super) fn warn_of(warnings: &[String], terminal: &Terminal) {
+    for warning in warnings {
+        let _ = writeln!(io::stderr(), "{} {}", terminal.paint.warn("warning:"), text::clean(warning));
+        terminal.tell(&app::warning(warning));
     }
 }
 

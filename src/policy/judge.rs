@@ -200,7 +200,8 @@ impl Policy {
                     return Verdict::Deny { reason, capabilities };
                 }
                 let only_once = Some(format!("the rule `{}` wants a word each time", rule.text()));
-                Verdict::Ask(Question { action, capabilities, exact, only_once, remedy: remedy_of_shell })
+                let rule = Some(rule.text().to_owned());
+                Verdict::Ask(Question { action, capabilities, exact, only_once, rule, remedy: remedy_of_shell })
             } else {
                 Verdict::Deny { reason, capabilities }
             };
@@ -214,7 +215,8 @@ impl Policy {
         {
             return Verdict::Allow { action: Approved::by_name(action), reason: format!("the person allowed exactly this {since}") };
         }
-        let asks = self.mode == Mode::Ask && (asks_each_time || self.ask.iter().any(|rule| rule.may_match(&action, reading)));
+        let rule = self.ask.iter().filter(|_| self.mode == Mode::Ask).find(|rule| rule.may_match(&action, reading));
+        let asks = self.mode == Mode::Ask && asks_each_time || rule.is_some();
         if self.mode == Mode::Auto
             && self.allowed(&action, reading).is_none()
             && let Some(remedy) = remedy_of_shell
@@ -236,7 +238,8 @@ impl Policy {
             } else {
                 only_once(reading, &capabilities, exact.as_ref())
             };
-            return Verdict::Ask(Question { action, capabilities, exact, only_once, remedy: remedy_of_shell });
+            let rule = rule.map(|rule| rule.text().to_owned());
+            return Verdict::Ask(Question { action, capabilities, exact, only_once, rule, remedy: remedy_of_shell });
         }
         let remedy = capabilities.iter().find(|capability| self.decide(capability) == Decision::Deny).map_or("", remedy);
         Verdict::Deny { reason: format!("mode {} does not allow to {because}{remedy}", self.mode.as_str()), capabilities }

@@ -14,6 +14,8 @@ pub struct Question {
     pub(super) exact: Option<Exact>,
     /// Why a yes can only hold once.
     pub(super) only_once: Option<String>,
+    /// The rule that wants it asked, where it is one.
+    pub(super) rule: Option<String>,
     /// What could be done so that it need not be asked.
     pub(super) remedy: Option<String>,
 }
@@ -21,6 +23,11 @@ pub struct Question {
 impl Question {
     pub fn action(&self) -> &Action {
         &self.action
+    }
+
+    /// Returns the rule that wants it asked, where it is one.
+    pub fn rule(&self) -> Option<&str> {
+        self.rule.as_deref()
     }
 
     /// Returns what whoever made the call can do where nobody answers.

@@ -114,7 +114,9 @@ impl Pipeline {
             let needs: Vec<String> = question.capabilities.iter().map(Capability::describe).collect();
             let what = if needs.is_empty() { String::new() } else { format!(" to {}", needs.join(" and to ")) };
             let remedy = question.remedy().map(|remedy| format!(" ({remedy})")).unwrap_or_default();
-            return (Err(Refused::No(format!("it needs a person's permission{what}, and nobody is there to give it{remedy}"))), false);
+            let by = question.rule().map(|rule| format!(", as the rule `{rule}` says")).unwrap_or_default();
+            let reason = format!("it needs a person's permission{what}{by}, and nobody is there to give it{remedy}");
+            return (Err(Refused::No(reason)), false);
         }
         let capabilities = question.capabilities.clone();
         (self.sink)(Kind::PermissionAsked { call: call.id.clone(), capabilities: capabilities.clone() }.into());

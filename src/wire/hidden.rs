@@ -1,7 +1,7 @@
 /// Returns whether a character moves the cursor, changes the order of text or cannot be seen.
 ///
-/// Controls (newline and tab among them), bidi controls, zero-width and filler characters, the tag block, and the supplementary variation
-/// selectors, which can carry a hidden message.
+/// Controls (newline and tab among them), bidi controls, controls of how signs are put together, zero-width and filler characters, code
+/// points that are no characters, the tag block, and the supplementary variation selectors, which can carry a hidden message.
 pub const fn is_hidden(c: char) -> bool {
     matches!(
         c,
@@ -23,8 +23,44 @@ pub const fn is_hidden(c: char) -> bool {
             | '\u{feff}'
             | '\u{ffa0}'
             | '\u{fff0}'..='\u{fffb}'
+            | '\u{fdd0}'..='\u{fdef}'
+            | '\u{13430}'..='\u{1343f}'
+            | '\u{16fe4}'
             | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d159}'
             | '\u{1d173}'..='\u{1d17a}'
             | '\u{e0000}'..='\u{e0fff}'
-    )
+    ) || c as u32 & 0xfffe == 0xfffe
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_seen_is_hidden_and_what_can_is_not() {
+        for c in [
+            '\u{7}',
+            '\u{85}',
+            '\u{200b}',
+            '\u{202e}',
+            '\u{2066}',
+            '\u{2800}',
+            '\u{3164}',
+            '\u{fdd0}',
+            '\u{fffe}',
+            '\u{13430}',
+            '\u{13438}',
+            '\u{16fe4}',
+            '\u{1d159}',
+            '\u{1fffe}',
+            '\u{e0041}',
+            '\u{10ffff}',
+        ] {
+            assert!(is_hidden(c), "{c:?}");
+        }
+        for c in ['a', ' ', 'é', '\u{301}', 'д', '語', '\u{5d0}', '\u{fffd}', '\u{fe0f}', '\u{1f600}', '\u{13000}', '\u{13440}'] {
+            assert!(!is_hidden(c), "{c:?}");
+        }
+    }
 }

@@ -380,3 +380,20 @@ fn in_terminal(env: &TestEnv, arguments: &[&str], question: &str, answer: &str) 
     reading.join().expect("read");
     text()
 }
+
+/// Who looks at the settings sees there that a rule holds nothing, and may still look at all of them.
+#[test]
+fn rules_that_hold_nothing_are_said_where_the_settings_are_shown() {
+    let env = TestEnv::new();
+    let shown = |rules: &str| {
+        env.write(FILE, format!("[policy]\n{rules}\n"));
+        run(env.podbay(&["config", "-C"]).arg(env.project())).expect(0)
+    };
+    let done = shown("deny = [\"thnk\"]").says(&["the rule `thnk` speaks of no tool", "did you mean `think`?"]);
+    assert!(done.text().contains("thnk"), "{}", done.text());
+    shown("deny = [\"think(*)\"]").says(&["the rule `think(*)`"]);
+    shown("[[policy.rules]]\ndecision = \"deny\"\nrule = \"bash(rm *)\"\nspeaks_of = [\"ls\"]")
+        .says(&["does not speak of its example `ls`"]);
+    let fine = shown("deny = [\"think\", \"bash(rm *)\"]");
+    assert!(!fine.stderr.contains("rule"), "{}", fine.stderr);
+}

@@ -130,6 +130,22 @@ async fn tools_that_only_read_leave_every_byte_and_mode_as_it_is() {
     assert_eq!(readers, expected);
 }
 
+/// A rule that asks is named where nobody is there: whoever made the call, and whoever wrote the rule, knows what stopped it.
+#[tokio::test]
+async fn a_rule_that_asks_is_named_where_nobody_is_there() {
+    for (rules, rule) in [
+        (policy::Options { ask: vec!["think".into()], ..policy::Options::default() }, "think"),
+        (policy::Options { gate: vec!["think".into()], ..policy::Options::default() }, "think"),
+    ] {
+        let hand = project(rules, Mode::Ask).await;
+        let finished = hand.call("think", json!({"thought": "x"})).await;
+        assert_eq!(finished.status, CallStatus::Denied);
+        assert!(finished.text.contains(&format!("as the rule `{rule}` says, and nobody is there to give it")), "{}", finished.text);
+        let finished = hand.call("write_file", json!({"path": "a", "content": "x"})).await;
+        assert!(finished.text.contains("nobody is there to give it") && !finished.text.contains("rule"), "{}", finished.text);
+    }
+}
+
 /// Where a person would be asked and nobody is there, what changes something is denied with a way on, and reaches nothing.
 #[tokio::test]
 async fn where_nobody_is_there_to_ask_only_what_reads_is_done() {
