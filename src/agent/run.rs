@@ -166,7 +166,7 @@ impl Agent {
         if text.is_none()
             && let Some(Accepted { status, response, denied }) = accepted
         {
-            return Task { response, denied, ..Task::new(begun) }.outcome(status, None, None);
+            return Task { denied, response, ..Task::new(begun) }.outcome(status, None, None);
         }
         if let Some(text) = text {
             // A new task has nothing to do with what was open.

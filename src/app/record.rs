@@ -1,7 +1,5 @@
 use std::sync::Arc;
 use std::sync::Mutex;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering;
 
 use super::Error;
 use super::veil::Veil;
@@ -14,7 +12,8 @@ use crate::session::Log;
 use crate::session::Options;
 use crate::session::State;
 
-/// Where everything that happens goes: into the session's log first, then to whoever watches.
+/// Where everything that happens goes: into the session's log first, then to whoever watches. An answer without a call waits for the record
+/// behind it there.
 #[derive(Clone)]
 pub(super) struct Recorder {
     log: Arc<Mutex<Log>>,
@@ -22,8 +21,6 @@ pub(super) struct Recorder {
     warnings: Arc<Mutex<Vec<String>>>,
     veil: Arc<Veil>,
     session: SessionId,
-    /// The last record is an answer without a call.
-    is_answered: Arc<AtomicBool>,
 }
 
 impl Recorder {
@@ -45,14 +42,7 @@ impl Recorder {
 
     fn over(log: Log, key: Option<&Secret>, watcher: Sink) -> Self {
         let session = log.session().clone();
-        Self {
-            log: Arc::new(Mutex::new(log)),
-            watcher,
-            warnings: Arc::default(),
-            veil: Arc::new(Veil::new(key)),
-            session,
-            is_answered: Arc::default(),
-        }
+        Self { log: Arc::new(Mutex::new(log)), watcher, warnings: Arc::default(), veil: Arc::new(Veil::new(key)), session }
     }
 
     pub(super) fn session(&self) -> &SessionId {
@@ -93,8 +83,14 @@ impl Recorder {
     }
 
     fn take(&self, event: Event) {
-        let outcome = self.log.lock().expect("nothing panics while it holds this lock").append(&event);
-        let syncs = self.ends_turn(&event);
+        let (outcome, ends_turn) = {
+            let mut log = self.log.lock().expect("nothing panics while it holds this lock");
+            let was_answered = log.holds_answer();
+            let outcome = log.append(&event);
+            // The end of a turn: what it cost to get here is worth a sync.
+            let is_end = matches!(event.kind, Kind::AssistantMessage { .. } | Kind::RunFinished { .. }) || was_answered && event.durable();
+            (outcome, is_end && !log.holds_answer())
+        };
         if let Kind::Warning { message } = &event.kind {
             self.warnings.lock().expect("nothing panics while it holds this lock").push(message.clone());
         }
@@ -105,27 +101,8 @@ impl Recorder {
             // The log is where this cannot go.
             self.show_warning(with_causes(&error));
         }
-        if syncs {
+        if ends_turn {
             self.sync();
-        }
-    }
-
-    /// Returns whether a turn is at its end, so that what it cost to get here is worth a sync.
-    ///
-    /// What becomes of an answer without a call stands in the record behind it, and a run that is killed between the two asks for the answer
-    /// again: nothing slow is done there.
-    fn ends_turn(&self, event: &Event) -> bool {
-        if !event.durable() {
-            return false;
-        }
-        let was_answered = self.is_answered.swap(false, Ordering::Relaxed);
-        match &event.kind {
-            Kind::AssistantMessage { calls, .. } if calls.is_empty() => {
-                self.is_answered.store(true, Ordering::Relaxed);
-                false
-            }
-            Kind::AssistantMessage { .. } | Kind::RunFinished { .. } => true,
-            _ => was_answered,
         }
     }
 

@@ -38,6 +38,8 @@ pub struct Log {
     good: u64,
     pending: VecDeque<String>,
     pending_bytes: usize,
+    /// The last of what waits is an answer that goes with the next record.
+    holds_answer: bool,
     lost: u64,
     told: bool,
     told_lost: bool,
@@ -88,6 +90,7 @@ impl Log {
             good,
             pending: VecDeque::new(),
             pending_bytes: 0,
+            holds_answer: false,
             lost: 0,
             told: false,
             told_lost: false,
@@ -117,7 +120,15 @@ impl Log {
         self.pending.len()
     }
 
+    /// Returns whether the last record is an answer that waits for the next one.
+    pub fn holds_answer(&self) -> bool {
+        self.holds_answer
+    }
+
     /// Appends one event, if it is durable.
+    ///
+    /// An answer without a call goes out with the record behind it, in one piece: that one says what became of it, and a process that is killed
+    /// between the two would leave an answer of which nobody knows whether it was the last.
     ///
     /// An error is worth one warning and nothing more: it is returned once per trouble, and the log goes on trying. `Ok` does not mean
     /// that the record is written; [`Log::pending`] says what is not.
@@ -134,9 +145,13 @@ impl Log {
             newly_lost = !std::mem::replace(&mut self.told_lost, true);
         } else {
             self.pending_bytes += line.len();
-            self.pending.push_back(line);
+            match self.pending.back_mut().filter(|_| self.holds_answer) {
+                Some(answer) => answer.push_str(&line),
+                None => self.pending.push_back(line),
+            }
+            self.holds_answer = matches!(&event.kind, Kind::AssistantMessage { calls, .. } if calls.is_empty());
         }
-        let flushed = self.flush();
+        let flushed = if self.holds_answer { Ok(()) } else { self.flush() };
         if newly_lost && !self.pending.is_empty() {
             return Err(Error::Lost { path: self.path.clone(), lost: self.lost });
         }
@@ -154,6 +169,7 @@ impl Log {
     }
 
     fn flush(&mut self) -> Result<(), Error> {
+        self.holds_answer = false;
         while let Some(line) = self.pending.front() {
             if let Err(source) = self.disk.append(line.as_bytes()) {
                 // Half a record must not stay: the next one would be fused to it. Where even this fails, reading copes.
@@ -298,6 +314,37 @@ mod tests {
         assert_eq!(full.texts(), ["one", "two, which is too long for what is left", "three", "four"]);
         full.set_room(0);
         full.say("five").expect_err("a new trouble is told anew");
+    }
+
+    #[test]
+    fn an_answer_goes_out_with_what_became_of_it() {
+        let answer = |calls: &[&str]| {
+            let call = |id: &&str| crate::event::ToolCall { id: (*id).into(), name: "bash".into(), arguments: "{}".into() };
+            let (text, thinking, calls) = ("Done.".to_owned(), String::new(), calls.iter().map(call).collect());
+            let usage = crate::event::Usage::default();
+            Event::now(Kind::AssistantMessage { text, thinking, calls, raw: None, usage, interrupted: false, cut: false, duration_ms: 1 })
+        };
+        let mut full = Full::new(10_000);
+        let n_lines = |full: &Full| {
+            let bytes = full.bytes.lock().expect("no test panics while it holds this");
+            std::str::from_utf8(&bytes).expect("whole characters").lines().count()
+        };
+        full.log.append(&answer(&["c1"])).expect("written");
+        assert_eq!((n_lines(&full), full.log.holds_answer()), (1, false), "its calls come next");
+        full.log.append(&answer(&[])).expect("held");
+        full.log.append(&Event::now(Kind::TextDelta { text: "a".into() })).expect("passed over");
+        assert_eq!((n_lines(&full), full.log.holds_answer()), (1, true));
+        full.say("what became of it").expect("written");
+        assert_eq!((n_lines(&full), full.log.holds_answer()), (3, false));
+        // Both or none: what fits of the two is taken back.
+        full.log.append(&answer(&[])).expect("held");
+        full.set_room(full.bytes.lock().expect("no test panics while it holds this").len() + 300);
+        full.say(&"x".repeat(300)).expect_err("told");
+        assert_eq!(n_lines(&full), 3);
+        full.set_room(10_000);
+        full.log.append(&answer(&[])).expect("held");
+        full.log.sync().expect("all goes out");
+        assert_eq!((n_lines(&full), full.log.holds_answer()), (6, false), "nobody has to wait for what may never come");
     }
 
     #[test]
