@@ -127,6 +127,15 @@ impl<'t> Cursor<'t> {
         Ok(self.since(begin))
     }
 
+    /// Like [`Self::run`], and at most `n_max` of them: of so many nobody waits for what follows.
+    pub(super) fn run_of(&mut self, n_max: usize, of: impl Fn(u8) -> bool) -> Read<&'t str> {
+        let begin = self.at;
+        while self.at - begin < n_max && self.peek_or_end()?.is_some_and(|byte| of(byte) && byte.is_ascii()) {
+            self.at += 1;
+        }
+        Ok(self.since(begin))
+    }
+
     /// Returns the bytes of a kind that are here so far; more of them may come.
     pub(super) fn ahead(&mut self, of: impl Fn(u8) -> bool) -> &'t str {
         let rest = &self.text[self.at..];

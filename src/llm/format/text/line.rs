@@ -2,6 +2,9 @@
 
 use super::openers;
 
+/// Most marks of code that are taken together: a model that goes in circles may write nothing else.
+pub(super) const MARKS_MAX: usize = 128;
+
 #[derive(Debug)]
 pub(super) struct Line {
     /// Nothing but blanks so far.
@@ -52,8 +55,8 @@ impl Line {
                 _ if self.fence.is_some() => {
                     let (mark, n) = self.fence.unwrap_or_default();
                     if self.blank && byte == mark {
-                        let run = bytes[at..].iter().take_while(|byte| **byte == mark).count();
-                        if at + run == bytes.len() && !last {
+                        let run = bytes[at..].iter().take(MARKS_MAX).take_while(|byte| **byte == mark).count();
+                        if at + run == bytes.len() && run < MARKS_MAX && !last {
                             return at;
                         }
                         if run >= n {

@@ -285,6 +285,29 @@ fn a_hostile_megabyte_costs_a_bounded_number_of_looks() {
         check("<tool_call>{\"a\":\"</tool_call>", opener, 1 << 17, 700);
     }
     check("<|tool_calls_section_begin|>", " ", 1 << 17, 16);
+    // What a model in a circle streams: one character and nothing else, a token at a time.
+    for byte in b' '..=b'~' {
+        for head in ["", "```\n", "~~~~\n", "x", "<think>", "{", "["] {
+            check(head, char::from(byte).encode_utf8(&mut [0; 4]), 6 << 10, 3);
+        }
+    }
+}
+
+#[test]
+fn many_marks_of_code_are_the_same_however_they_are_cut() {
+    for head in ["", "x ", "```\n", "~~~\n", "a\n"] {
+        for (mark, tail) in [("`", "\n{\"name\": \"bash\", \"arguments\": {\"command\": \"ls\"}}\n```"), ("~", "json\nx"), ("`", " x ` y")]
+        {
+            for n in [3, 127, 128, 129, 256, 400] {
+                let text = head.to_owned() + &mark.repeat(n) + tail;
+                let whole = parse(&text, &tools(), None);
+                for step in [1, 3, 128] {
+                    let cuts: Vec<usize> = (0..text.len()).step_by(step).collect();
+                    assert_eq!(in_pieces(&text, &cuts, &tools(), None), whole, "{text}");
+                }
+            }
+        }
+    }
 }
 
 /// What is held back is gone through once, however many calls are.

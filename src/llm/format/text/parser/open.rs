@@ -13,6 +13,7 @@ use crate::llm::format::text::example::Quoted;
 use crate::llm::format::text::family::Found;
 use crate::llm::format::text::fence;
 use crate::llm::format::text::fence::Certainty;
+use crate::llm::format::text::line::MARKS_MAX;
 use crate::llm::format::text::markers;
 use crate::llm::format::text::openers;
 use crate::llm::format::text::openers::Opener;
@@ -23,7 +24,10 @@ impl Parser {
         let begin = self.at;
         let mark = text.as_bytes()[begin];
         let mut c = Cursor::new(text, begin, last).flat(self.is_flat);
-        let Ok(marks) = c.run(|byte| byte == mark) else { return Step::Wait };
+        let Ok(marks) = c.run_of(MARKS_MAX, |byte| byte == mark) else {
+            self.pay(&c);
+            return Step::Wait;
+        };
         let behind = c.at();
         let may_be = self.line.is_blank() && marks.len() >= 3 && !self.is_closed;
         let mut found = Found::default();
