@@ -23,13 +23,13 @@ use super::picture::Looked;
 use super::prompt::Context;
 use super::room::Room;
 use super::task::Task;
-use crate::event::Accepted;
 use crate::event::CUT_OFF;
 use crate::event::Kind;
 use crate::event::LimitKind;
 use crate::event::OpenAnswer;
 use crate::event::RunStatus;
 use crate::event::Sink;
+use crate::event::TaskEnd;
 use crate::event::ToolMode;
 use crate::llm;
 use crate::llm::Client;
@@ -63,8 +63,8 @@ pub struct Agent {
     pub(super) denials: Denials,
     /// What the answer to an open task is read with, where an earlier run left it.
     pub(super) open: OpenAnswer,
-    /// What the last task came to, where an earlier run left it before it could say so.
-    accepted: Option<Accepted>,
+    /// What the last task came to, where an earlier run was stopped before it could say so.
+    settled: Option<TaskEnd>,
     /// Calls of an open task that an earlier run asked about and that were meant.
     meant: HashSet<String>,
     /// Commands that the person ran themselves.
@@ -106,7 +106,7 @@ impl Agent {
             learnt: Learnt::default(),
             denials: Denials::default(),
             open: OpenAnswer::default(),
-            accepted: None,
+            settled: None,
             meant: HashSet::new(),
             n_by_hand: 0,
         }
@@ -123,7 +123,7 @@ impl Agent {
         self.learnt.was_held = past.was_held && mode == ToolMode::Text;
         self.learnt.calls_work = past.history.messages().any(|message| matches!(message, Message::ToolResult { is_error: false, .. }));
         self.open.clone_from(&past.open_answer);
-        self.accepted.clone_from(&past.accepted);
+        self.settled = past.settled().cloned();
         for Confirmed { asked, made } in &past.confirmed {
             let asked: HashSet<String> = asked.iter().map(|call| self.meaning(call)).collect();
             let made: Vec<String> = made.iter().map(|call| self.meaning(call)).collect();
@@ -152,9 +152,19 @@ impl Agent {
     /// Like [`Agent::run`], for a task whose time already runs: what getting ready took is part of it. Without a text the task that an
     /// earlier run left open goes on.
     pub async fn run_since(&mut self, begun: Instant, text: Option<&str>, interrupt: &Interrupt) -> Outcome {
+        let settled = self.settled.take().filter(|_| text.is_none());
         let outcome = match self.before_task(text, begun, interrupt).await {
-            // Apart, as the whole loop is too much for every future that waits for it.
-            Before::GoOn(notes) => Box::pin(self.work(begun, text, notes, interrupt)).await,
+            Before::GoOn(_) if let Some(TaskEnd { status, response, denied }) = settled => {
+                Task { denied, response, ..Task::new(begun) }.outcome(status, None, None)
+            }
+            Before::GoOn(notes) => {
+                // Apart, as the whole loop is too much for every future that waits for it.
+                let outcome = Box::pin(self.work(begun, text, notes, interrupt)).await;
+                let (status, response, denied) = (outcome.status, outcome.response.clone(), outcome.denied.clone());
+                // Before anything else is done, which may take a while.
+                self.emit(Kind::TaskEnded(TaskEnd { status, response, denied }));
+                outcome
+            }
             Before::Not(status, limit, failure) => Task::new(begun).outcome(status, limit, failure),
         };
         self.after_task(&outcome, interrupt).await;
@@ -162,12 +172,6 @@ impl Agent {
     }
 
     async fn work(&mut self, begun: Instant, text: Option<&str>, notes: Vec<String>, interrupt: &Interrupt) -> Outcome {
-        let accepted = self.accepted.take();
-        if text.is_none()
-            && let Some(Accepted { status, response, denied }) = accepted
-        {
-            return Task { denied, response, ..Task::new(begun) }.outcome(status, None, None);
-        }
         if let Some(text) = text {
             // A new task has nothing to do with what was open.
             self.open = OpenAnswer::default();
@@ -219,11 +223,7 @@ impl Agent {
             take_back(std::mem::take(&mut task.early)).await;
             match next {
                 Next::GoOn => {}
-                Next::Done(status) => {
-                    let outcome = task.outcome(status, None, None);
-                    self.accept(&outcome);
-                    return outcome;
-                }
+                Next::Done(status) => return task.outcome(status, None, None),
                 Next::Ended(limit) => {
                     self.emit(Kind::LimitReached { limit, at_end: true });
                     return task.outcome(RunStatus::Limit, Some(limit), None);
@@ -239,13 +239,6 @@ impl Agent {
                     return task.outcome(status, Some(kind), failure);
                 }
             }
-        }
-    }
-
-    /// Writes down what a task came to, before anything else is done that may take a while: who goes on from there asks nobody again.
-    fn accept(&self, outcome: &Outcome) {
-        if let Outcome { status: status @ (RunStatus::Completed | RunStatus::Blocked), response, denied, .. } = outcome {
-            self.emit(Kind::AnswerAccepted(Accepted { status: *status, response: response.clone(), denied: denied.clone() }));
         }
     }
 

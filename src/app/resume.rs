@@ -10,7 +10,6 @@ use super::record::Recorder;
 use crate::agent::Profile;
 use crate::event::Event;
 use crate::event::Kind;
-use crate::event::RunStatus;
 use crate::event::SessionId;
 use crate::event::Sink;
 use crate::event::ToolMode;
@@ -119,9 +118,7 @@ fn check(records: &Records, found: &Found, project: &str, aim: Aim<'_>) -> Resul
         ));
     }
     let past = Past::of(&records.events);
-    let is_done =
-        past.history.said().is_empty() && past.task.is_none() || past.status == Some(RunStatus::Completed) && !past.history.is_open();
-    if matches!(aim, Aim::Open) && is_done {
+    if matches!(aim, Aim::Open) && past.is_done() {
         return Err(Error::usage(
             format!("the session {} has no open task", found.session),
             format!("give it a new one: podbay run --resume {} \"…\"", found.session),
@@ -197,6 +194,7 @@ mod tests {
     use std::time::SystemTime;
 
     use super::*;
+    use crate::event::RunStatus;
     use crate::session::Options;
 
     /// Begins a session that was worked on so many seconds ago; nobody else writes it when the log that is returned is dropped.

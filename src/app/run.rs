@@ -372,7 +372,7 @@ pub(super) async fn sit_down(
     // A server may call itself what it likes, also what it should keep to itself.
     let model = place.api_key.as_ref().map_or_else(|| probed.model.clone(), |key| key.hide_in(probed.model.clone()));
     let n_turns = past.history.said().len() as u64;
-    let is_open = past.history.is_open() && !past.history.said().is_empty();
+    let is_open = past.is_open() && !past.history.said().is_empty();
     let untold = past.task.filter(|_| matches!(aim, Aim::Open));
     Ok(Seat { agent, recorder: recorder.clone(), model, untold, server, is_open, sandbox, n_turns, lock })
 }

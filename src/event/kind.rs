@@ -4,7 +4,6 @@ use serde::Deserializer;
 use serde::Serialize;
 use serde::Serializer;
 
-use super::Accepted;
 use super::Answer;
 use super::CallStatus;
 use super::Capability;
@@ -17,6 +16,7 @@ use super::OpenAnswer;
 use super::Progress;
 use super::RunStatus;
 use super::SessionId;
+use super::TaskEnd;
 use super::ToolCall;
 use super::ToolMode;
 use super::ToolTold;
@@ -210,8 +210,8 @@ pub enum Kind {
     },
     /// The last answer is not all: the model is asked about it, or goes on with it, by the note that follows.
     AnswerOpen(OpenAnswer),
-    /// The last answer ends the task: what follows is the end of the run, which the model has no part in.
-    AnswerAccepted(Accepted),
+    /// A task came to its end; what follows is the end of the run, which the model has no part in.
+    TaskEnded(TaskEnd),
     PermissionAsked {
         call: String,
         capabilities: Vec<Capability>,

@@ -4,7 +4,6 @@
 //! Nothing here acts. A tool call appears by its name and its argument bytes, never as an action: whoever only watches need not know
 //! what it would do. Start with [`Kind`].
 
-mod accepted;
 mod address;
 mod capability;
 mod command;
@@ -19,11 +18,11 @@ mod newer;
 mod open_answer;
 mod secret;
 mod size;
+mod task_end;
 mod usage;
 
 use std::sync::Arc;
 
-pub use accepted::Accepted;
 pub use address::shown_address;
 pub use capability::Capability;
 pub use capability::Decision;
@@ -55,6 +54,7 @@ pub use open_answer::HalfCall;
 pub use open_answer::OpenAnswer;
 pub use secret::Secret;
 pub use size::ByteSize;
+pub use task_end::TaskEnd;
 pub use usage::Usage;
 
 pub use crate::wire::is_hidden;

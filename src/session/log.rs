@@ -149,7 +149,12 @@ impl Log {
                 Some(answer) => answer.push_str(&line),
                 None => self.pending.push_back(line),
             }
-            self.holds_answer = matches!(&event.kind, Kind::AssistantMessage { calls, .. } if calls.is_empty());
+            self.holds_answer = match &event.kind {
+                Kind::AssistantMessage { calls, .. } => calls.is_empty(),
+                // It may come from anywhere, and says nothing of the answer.
+                Kind::Warning { .. } => self.holds_answer,
+                _ => false,
+            };
         }
         let flushed = if self.holds_answer { Ok(()) } else { self.flush() };
         if newly_lost && !self.pending.is_empty() {
@@ -333,18 +338,19 @@ mod tests {
         assert_eq!((n_lines(&full), full.log.holds_answer()), (1, false), "its calls come next");
         full.log.append(&answer(&[])).expect("held");
         full.log.append(&Event::now(Kind::TextDelta { text: "a".into() })).expect("passed over");
+        full.log.append(&Event::now(Kind::Warning { message: "of something else".into() })).expect("waits, too");
         assert_eq!((n_lines(&full), full.log.holds_answer()), (1, true));
         full.say("what became of it").expect("written");
-        assert_eq!((n_lines(&full), full.log.holds_answer()), (3, false));
+        assert_eq!((n_lines(&full), full.log.holds_answer()), (4, false));
         // Both or none: what fits of the two is taken back.
         full.log.append(&answer(&[])).expect("held");
         full.set_room(full.bytes.lock().expect("no test panics while it holds this").len() + 300);
         full.say(&"x".repeat(300)).expect_err("told");
-        assert_eq!(n_lines(&full), 3);
+        assert_eq!(n_lines(&full), 4);
         full.set_room(10_000);
         full.log.append(&answer(&[])).expect("held");
         full.log.sync().expect("all goes out");
-        assert_eq!((n_lines(&full), full.log.holds_answer()), (6, false), "nobody has to wait for what may never come");
+        assert_eq!((n_lines(&full), full.log.holds_answer()), (7, false), "nobody has to wait for what may never come");
     }
 
     #[test]

@@ -1,9 +1,9 @@
-use crate::event::Accepted;
 use crate::event::CallStatus;
 use crate::event::Event;
 use crate::event::Kind;
 use crate::event::OpenAnswer;
 use crate::event::RunStatus;
+use crate::event::TaskEnd;
 use crate::event::ToolCall;
 use crate::event::ToolMode;
 use crate::event::ToolTold;
@@ -43,8 +43,10 @@ pub struct Past {
     pub confirmed: Vec<Confirmed>,
     /// What the next answer is read with, where the last one was not all.
     pub open_answer: OpenAnswer,
-    /// What the last task came to, where the run did not come to an end behind it.
-    pub accepted: Option<Accepted>,
+    /// What the last task came to, until another one begins or it goes on.
+    pub ended: Option<TaskEnd>,
+    /// The run that came to it has said so.
+    pub is_told: bool,
     /// The server turned out to read no images.
     pub is_blind: bool,
     /// Images of the last message that the log ends before: the model has not seen them.
@@ -111,6 +113,26 @@ impl Open {
 }
 
 impl Past {
+    /// Returns what the last task came to, where its last answer ended it and the run was stopped before it had said so.
+    pub fn settled(&self) -> Option<&TaskEnd> {
+        self.ended.as_ref().filter(|ended| ended.is_settled() && !self.is_told)
+    }
+
+    /// Returns whether the model is to speak next in a task that is not done.
+    pub fn is_open(&self) -> bool {
+        self.history.is_open() && !self.is_completed()
+    }
+
+    /// Returns whether the last task is done, and whoever asked for it knows.
+    pub fn is_done(&self) -> bool {
+        let has_none = self.history.said().is_empty() && self.task.is_none();
+        has_none || self.status == Some(RunStatus::Completed) && !self.is_open() || self.is_completed() && self.is_told
+    }
+
+    fn is_completed(&self) -> bool {
+        self.ended.as_ref().is_some_and(|ended| ended.status == RunStatus::Completed)
+    }
+
     /// Goes through the events of a log.
     pub fn of(events: &[Event]) -> Self {
         let mut replay = Replay::default();

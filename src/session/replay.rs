@@ -63,7 +63,7 @@ impl Replay {
                 self.past.n_unshown = 0;
                 if task.is_some() {
                     self.past.task.clone_from(task);
-                    self.past.accepted = None;
+                    self.past.ended = None;
                 }
             }
             Kind::SessionRewound { turns } => {
@@ -77,7 +77,7 @@ impl Replay {
                 }
                 self.past.fullness.counted = None;
                 self.past.open_answer = OpenAnswer::default();
-                self.past.accepted = None;
+                self.past.ended = None;
                 self.past.confirmed.clear();
                 // What is left has its answer.
                 (self.past.status, self.past.task) = (Some(RunStatus::Completed), None);
@@ -95,6 +95,8 @@ impl Replay {
                 self.past.was_held |= (*from, *to) == (ToolMode::Constrained, ToolMode::Text);
             }
             Kind::ContextAdded { text, seen } => {
+                // The person did something about it themselves, such as taking it back.
+                self.past.ended = None;
                 self.past.seen.extend_from_slice(seen);
                 self.give_up();
                 self.past.history.tell(text);
@@ -119,7 +121,7 @@ impl Replay {
             Kind::UserMessage { text, images } => {
                 self.give_up();
                 self.past.open_answer = OpenAnswer::default();
-                self.past.accepted = None;
+                self.past.ended = None;
                 self.past.confirmed.clear();
                 self.past.n_unshown = *images;
                 (self.past.status, self.past.task) = (None, None);
@@ -127,12 +129,12 @@ impl Replay {
                 self.before.push((self.past.tasks.len(), self.past.seen.len()));
             }
             Kind::ModelAsked => {
-                self.past.accepted = None;
+                self.past.ended = None;
                 self.give_up();
                 self.past.history.asked();
             }
             Kind::AnswerOpen(open) => self.past.open_answer.clone_from(open),
-            Kind::AnswerAccepted(accepted) => self.past.accepted = Some(accepted.clone()),
+            Kind::TaskEnded(ended) => (self.past.ended, self.past.is_told) = (Some(ended.clone()), false),
             Kind::AssistantMessage { text, thinking, calls, raw, usage, interrupted, cut, .. } => {
                 self.answer(text, thinking, calls, raw.as_ref());
                 if !interrupted {
@@ -179,8 +181,8 @@ impl Replay {
             Kind::CheckpointMade { .. } => self.past.fullness.has_checkpoint = true,
             Kind::RunFinished { status, .. } => {
                 self.past.status = Some(*status);
-                // One that was stopped, or failed, while it came to its end has not given it.
-                self.past.accepted.take_if(|accepted| accepted.status == *status);
+                // One that was stopped, or failed, while it came to its end has not.
+                self.past.is_told |= self.past.ended.as_ref().is_some_and(|ended| ended.status == *status);
             }
             Kind::Unknown => self.past.n_unknown += 1,
             _ => {}

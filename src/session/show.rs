@@ -271,7 +271,7 @@ fn one(text: &mut String, event: &Event) {
         | Kind::ModelAsked
         | Kind::CheckpointMade { .. }
         | Kind::AnswerOpen(_)
-        | Kind::AnswerAccepted(_)
+        | Kind::TaskEnded(_)
         | Kind::CallDecided { .. }
         | Kind::PermissionAsked { .. }
         | Kind::PermissionAnswered { .. }

@@ -246,7 +246,7 @@ impl<O: Write, E: Write> Plain<O, E> {
             | Kind::ModelAsked
             | Kind::CheckpointMade { .. }
             | Kind::AnswerOpen(_)
-            | Kind::AnswerAccepted(_)
+            | Kind::TaskEnded(_)
             | Kind::ContextAdded { .. }
             | Kind::UserMessage { .. }
             | Kind::PermissionAsked { .. }

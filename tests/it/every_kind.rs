@@ -4,7 +4,6 @@ use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 
-use podbay::event::Accepted;
 use podbay::event::Answer;
 use podbay::event::CallStatus;
 use podbay::event::Capability;
@@ -19,6 +18,7 @@ use podbay::event::Moment;
 use podbay::event::OpenAnswer;
 use podbay::event::Progress as Step;
 use podbay::event::RunStatus;
+use podbay::event::TaskEnd;
 use podbay::event::ToolCall;
 use podbay::event::ToolMode;
 use podbay::event::ToolTold;
@@ -107,7 +107,7 @@ every_kind! {
             half: Some(HalfCall { before: bad(), begun: bad(), is_reported: true }),
         }
     }
-    AnswerAccepted { 0: Accepted { status: RunStatus::Completed, response: bad(), denied: vec![bad()] } }
+    TaskEnded { 0: TaskEnd { status: RunStatus::Completed, response: bad(), denied: vec![bad()] } }
     PermissionAsked { call: bad(), capabilities: vec![Capability::Network { host: bad() }, Capability::BlockedCommand { reason: bad() }] }
     PermissionAnswered { call: bad(), answer: Answer::Deny, reason: Some(bad()) }
     CallDecided { call: bad(), name: bad(), decision: Decision::Deny, reason: bad() }

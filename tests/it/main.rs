@@ -1,6 +1,5 @@
 #![expect(clippy::disallowed_methods, reason = "tests run our own program, and others to compare with")]
 //! The whole path, without an engine and (in `docker/`) with one.
-mod accepted;
 mod agent;
 mod attach;
 mod bad_input;
@@ -48,6 +47,7 @@ mod session;
 mod silent;
 mod streams;
 mod support;
+mod task_end;
 mod tls;
 mod tool_box;
 mod ui;

@@ -145,7 +145,7 @@ async fn a_task_whose_model_spoke_last_is_told_to_go_on() {
     desk.work("work").await;
     let mut events = desk.events();
     // It ended before anybody had decided what the answer is: nobody knows that it was the last.
-    events.truncate(events.iter().position(|event| matches!(event.kind, Kind::AnswerAccepted(_))).expect("the end"));
+    events.truncate(events.iter().position(|event| matches!(event.kind, Kind::TaskEnded(_))).expect("the end"));
     let past = resumed(&events);
     let again = Desk::new(ScriptedModel::new().says("Done.").start().await, Wishes { past, ..Wishes::default() }).await;
     assert_eq!(again.go_on().await.response, "Done.");

@@ -3,14 +3,21 @@ use serde::Serialize;
 
 use super::RunStatus;
 
-/// What a task came to with its last answer: given as it stands by whoever goes on with a run that was stopped before it could end.
+/// What a task came to, written before anything is done that may take a while.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Accepted {
-    /// `Completed`, or `Blocked` where something that the task needs was denied.
+pub struct TaskEnd {
     pub status: RunStatus,
     /// What the person gets: the last answer, with what was said before it where that belongs to it.
     pub response: String,
     /// The calls that were denied, as the report names them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub denied: Vec<String>,
+}
+
+impl TaskEnd {
+    /// Returns whether the last answer ends the task: whoever goes on with it has nothing to ask. A task that a limit, a failure or the person
+    /// ended goes on.
+    pub fn is_settled(&self) -> bool {
+        matches!(self.status, RunStatus::Completed | RunStatus::Blocked)
+    }
 }

@@ -60,39 +60,63 @@ async fn what_a_person_says_next_is_a_task_of_its_own() {
 
 #[tokio::test]
 async fn a_run_that_a_limit_ended_goes_on() {
-    let model = ScriptedModel::new().calls("bash", json!({"command": "date"})).calls("bash", json!({"command": "date"})).says("So far.");
+    let model = ScriptedModel::new().calls("bash", json!({"command": "date"})).says("So far.");
     let mut wishes = Wishes::default();
     wishes.agent.max_turns = 2;
     let before = Desk::new(model.start().await, wishes).await;
     assert_eq!(before.work("look").await.status, RunStatus::Limit);
+    // Its last word is in the log, whatever comes now.
+    let last = before.kinds().pop();
+    assert!(matches!(&last, Some(Kind::TaskEnded(ended)) if ended.status == RunStatus::Limit && ended.response == "So far."), "{last:?}");
     let past = resumed(&before.events());
-    assert_eq!(past.accepted, None);
+    assert_eq!(past.settled(), None);
     let after = Desk::new(ScriptedModel::new().says("Done.").start().await, Wishes { past, ..Wishes::default() }).await;
     assert_eq!((after.go_on().await.response.as_str(), after.model.requests().len()), ("Done.", 1));
 }
 
 /// REL-26: what a log of this state of the format says is read again, and written again it is the same.
 #[test]
-fn what_was_accepted_is_read_from_the_log() {
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/fixtures/sessions/v1_accepted.jsonl");
+fn what_a_task_came_to_is_read_from_the_log() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/fixtures/sessions/v1_task_end.jsonl");
     let events = session::read(&path).expect("reads").events;
     let written: Vec<String> = events.iter().map(|event| podbay::event::json_line(event).expect("JSON")).collect();
     assert_eq!(written, std::fs::read_to_string(&path).expect("there").lines().collect::<Vec<_>>());
     let responses =
-        (1..=events.len()).map(|end| Past::of(&events[..end]).accepted.map(|accepted| (accepted.response, accepted.denied.len())));
+        (1..=events.len()).map(|end| Past::of(&events[..end]).settled().map(|ended| (ended.response.clone(), ended.denied.len())));
     let mut responses: Vec<_> = responses.collect();
     responses.dedup();
     assert_eq!(responses, [None, Some(("I may not.".to_owned(), 1)), None, Some(("Done.".to_owned(), 0))]);
     // A run that was interrupted while it came to its end has not given it; one that came to it has.
-    let accepted_after = |status: &str| {
+    let left_after = |status: &str| {
         let end = json!({"type": "run_finished", "at": "2026-11-27T10:00:05Z", "status": status, "exit_code": 0, "response": "", "turns": 1,
             "tool_calls": 0, "usage": {"prompt": 1, "cached": 0, "completion": 1, "cost_usd": null}, "duration_ms": 1});
         let end: Event = serde_json::from_value(end).expect("an event");
-        Past::of(&[events.clone(), vec![end]].concat()).accepted.is_some()
+        Past::of(&[events.clone(), vec![end]].concat()).settled().is_some()
     };
-    assert_eq!(["completed", "interrupted", "failed"].map(accepted_after), [false, true, true]);
+    assert_eq!(["completed", "interrupted", "failed"].map(left_after), [false, true, true]);
+    let done = |more: Vec<Event>| Past::of(&[events.clone(), more].concat()).is_done();
+    assert!(!done(Vec::new()), "nobody was told");
     let rewound = Kind::SessionRewound { turns: 1 };
-    assert_eq!(Past::of(&[events.clone(), vec![Event::now(rewound)]].concat()).accepted, None);
+    assert_eq!(Past::of(&[events.clone(), vec![Event::now(rewound)]].concat()).settled(), None);
     let other = Kind::SessionResumed { podbay: "1".into(), mode: "auto".into(), task: Some("other".into()) };
-    assert_eq!(Past::of(&[events, vec![Event::now(other)]].concat()).accepted, None);
+    assert_eq!(Past::of(&[events, vec![Event::now(other)]].concat()).settled(), None);
+}
+
+/// What says nothing does not stand in the conversation, which then ends with what the model was asked last.
+#[tokio::test]
+async fn a_task_that_is_done_is_not_open_whatever_was_asked_last() {
+    let model = ScriptedModel::new().says("I will now run the tests:\n```bash\nmake test\n```").says("").says("").says("");
+    let desk = Desk::new(model.start().await, Wishes::default()).await;
+    let ended = desk.work("run the tests").await;
+    assert_eq!(ended.status, RunStatus::Completed);
+    let past = resumed(&desk.events());
+    assert!(past.history.is_open() && !past.is_open() && past.settled().is_some());
+    let end = json!({"type": "run_finished", "at": "2026-11-27T10:00:05Z", "status": "completed", "exit_code": 0, "response": "", "turns": 1,
+        "tool_calls": 0, "usage": {"prompt": 1, "cached": 0, "completion": 1, "cost_usd": null}, "duration_ms": 1});
+    let end: Event = serde_json::from_value(end).expect("an event");
+    let chat = Event::now(Kind::SessionResumed { podbay: "1".into(), mode: "auto".into(), task: None });
+    for more in [vec![end.clone()], vec![end, chat]] {
+        let past = resumed(&[desk.events(), more].concat());
+        assert!(past.is_done() && past.settled().is_none());
+    }
 }
