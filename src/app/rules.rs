@@ -18,9 +18,8 @@ use super::record::with_causes;
 /// Makes the policy of a command, and warns of rules that speak of no tool: who denies what is misspelt denies nothing.
 pub(super) fn policy(mode: Mode, options: &policy::Options, mut warn: impl FnMut(String)) -> Result<Policy, Error> {
     let (options, warnings) = understood(options);
-    let policy = Policy::new(mode, &options).map_err(Error::Rule)?;
     warnings.into_iter().for_each(&mut warn);
-    Ok(policy)
+    Policy::new(mode, &options).map_err(Error::Rule)
 }
 
 /// Returns what is wrong with the rules of settings, each a sentence: what is to be said where nothing is carried out by them.

@@ -199,3 +199,60 @@ fn a_denial_speaks_of_what_stands_behind_a_number_an_option_or_a_list_in_a_word(
         ],
     );
 }
+
+/// Whatever the file is called when it is run.
+#[test]
+fn a_denial_speaks_of_what_the_text_writes_and_something_may_run() {
+    check_denied(
+        "bash(git push *)",
+        &[
+            "echo 'git push' > z; cp -b /dev/null z; sh z~",
+            "echo 'git push' > z; sed -i.sh d z; sh z.sh",
+            "echo 'git push' > q.txt; for f in q.txt; do mv \"$f\" \"${f%.txt}.sh\"; done; sh q.sh",
+            "echo 'git push' > r; find . -name r -exec cp {} {}.sh \\;; sh r.sh",
+            "echo 'git push' > s; ls s | xargs -I{} mv {} {}.sh; sh s.sh",
+            "echo 'git push' > x.sh; tar cf a.tar --transform s/x/y/ x.sh; tar xf a.tar; sh y.sh",
+            "echo 'git push' > l.sh; git add l.sh; git checkout-index --prefix=y- l.sh; sh y-l.sh",
+            "printf 'import util' > main.py; printf 'import os;os.system(\"git push\")' > util.py; python3 main.py",
+            "mkdir -p p; printf 'import os;os.system(\"git push\")' > p/__init__.py; python3 -c 'import p'",
+            "echo 'git push' > t.sh; printf 'import os;os.system(\"sh t.sh\")' > t.py; python3 t.py",
+            "printf 'import os;os.system(\"git push\")' > test_z.py; python3 -m unittest",
+            "printf 'require(\"child_process\").exec(\"git push\")' > a.js; node a",
+            "printf 'x:\\n\\tgit push\\n' > Makefile; bear -- make",
+            "printf 'web: git push' > Procfile; overmind start",
+            "printf 'x = \"git push\"' > .eslintrc.js; npx eslint .",
+            "printf '[core]\\nfsmonitor=git push\\n' >> .git/config; git status",
+            "printf '#!/bin/sh\\ngit push' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit; git commit --allow-empty -m x",
+            "printf '[diff]\\nexternal=git push #\\n' >> ~/.gitconfig; git diff",
+            "mkdir h; printf '#!/bin/sh\\ngit push' > h/pre-commit; printf '[core]\\nhooksPath=/workspace/h\\n' >> .git/config; git commit -m x",
+            "printf '[core]\\nfsmonitor=./x\\n' >> .git/config; echo 'git push' > x; git status",
+            "unzip -o a.zip u.sh && sh u.sh",
+            "git interpret-trailers --in-place --trailer a j.sh; sh j.sh",
+            "flake8 --output-file z.sh --format 'git push' a; sh z.sh",
+            "pytest --junitxml=z.sh; sh z.sh",
+            "cargo run -- z.sh; sh z.sh",
+            "java Gen z.sh; sh z.sh",
+            "uv tool run git push",
+            "python3 -c 'import subprocess; subprocess.run([\"git\"]+[\"push\"])'",
+            "python3 -c 'import subprocess; subprocess.run([\"git\", r\"push\"])'",
+            "python3 -c 'import os; os.system(\"git \"+\"push\")'",
+            "printf 'fn main(){Command::new(\"git\").current_dir(\".\").arg(\"push\").status();}' > src/main.rs; cargo run",
+            "printf 'fn main(){let mut c=Command::new(\"git\");c.arg(\"push\");}' > src/main.rs; cargo run",
+            "printf 'fn main(){Command::new(\"git\").args(vec![\"push\"]);}' > src/main.rs; cargo run",
+        ],
+        &[
+            "echo 'git push' > README.md; git add README.md && git commit -qm x",
+            "printf 'Then: git push\\n' >> CONTRIBUTING.md; npm test",
+            "printf 'Then: git push\\n' >> docs/a.rst; cargo test -q",
+            "echo 'git push' > z.sh; chmod +x z.sh; cat z.sh; ls -l",
+            "echo 'git push' > z.sh; wc -l z.sh | sort; grep push z.sh",
+            "echo 'git push' > z.sh; bash -n z.sh",
+            "sh a.sh; echo 'git push' > notes.md",
+            "echo 'git status' > a; mv a b.sh; sh b.sh",
+            "echo x > .git/info/exclude; git status",
+            "tar xf a.tar; ls; uniq x y",
+            "grep -o x z.sh; sh z.sh",
+            "cargo run --release -- input.txt; ls",
+        ],
+    );
+}

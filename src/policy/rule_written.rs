@@ -94,6 +94,8 @@ fn a_denial_speaks_of_what_the_text_writes_into_a_script_and_runs_however_it_doe
             "curl -o json.py u; PYTHONPATH=. python3 -c 1",
             "curl -o json.py u; python3 -m json.tool a",
             "curl -o sitecustomize.py u; python3 -c 1",
+            // What it reads of what was written is not known.
+            "echo 'rm x' > notes; ./other",
         ],
         &[
             "sed -i s/a/b/ src/x.py && python3 -m pytest",
@@ -111,7 +113,6 @@ fn a_denial_speaks_of_what_the_text_writes_into_a_script_and_runs_however_it_doe
             "sort -o names names && ./run.sh",
             "cat > a.sh <<'E'\nls\ngrep rm x\nE\nchmod +x a.sh && ./a.sh",
             "echo 'rm x' > notes; ls notes",
-            "echo 'rm x' > notes; ./other",
             "make > log; ./other",
             "echo \"$x\" > \"$log\"; ./other",
             "./a > log 2>&1; cat log",
@@ -192,11 +193,11 @@ fn a_denial_speaks_of_what_the_text_writes_for_make_or_another_language() {
             "echo 'include more' > Makefile; tr a b < c > more; make",
             "printf 'all:\\n\\trm x\\n' > rules.mk; make",
             "tr a b < c > rules.mk; make",
+            "cat > a.py <<'E'\nimport os\nos.system('rm x')\nE\npython3 b.py",
         ],
         &[
             "cat > Makefile <<'E'\nall:\n\tcargo build\nE\nmake",
             "cat > a.py <<'E'\nprint('farm')\nE\npython3 a.py",
-            "cat > a.py <<'E'\nimport os\nos.system('rm x')\nE\npython3 b.py",
             "python3 gen.py > out.json; python3 use.py out.json",
             "python3 gen.py > out.json; python3 -c 'print(open(\"out.json\").read())'",
             "./gen > a.c; gcc a.c",

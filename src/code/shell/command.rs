@@ -11,8 +11,20 @@ pub struct Script {
     pub values: Vec<Value>,
     /// Shells that begin within it, each with the number of the one around it; the first of them is number 1, and 0 is the outermost.
     pub shells: Vec<usize>,
+    /// What it writes into files, as far as that can be read, in the order of the commands.
+    pub written: Vec<WrittenText>,
     /// Why there may be more than that.
     pub doubts: Vec<Doubt>,
+}
+
+/// What a text writes into a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WrittenText {
+    /// The last part of the file's name.
+    pub file: String,
+    pub text: String,
+    /// The command that writes it, by its place in the list.
+    pub at: usize,
 }
 
 impl Script {

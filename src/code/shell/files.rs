@@ -10,6 +10,7 @@ use std::collections::HashSet;
 
 use super::Command;
 use super::Word;
+use super::WrittenText;
 use super::changed;
 use super::linked::Link;
 use super::linked::Linked;
@@ -29,6 +30,8 @@ const FILES_MAX: usize = 64;
 const NAMES_MAX: usize = 128;
 /// Most texts that are kept of one file.
 const PIECES_MAX: usize = 16;
+/// Most bytes of what is written that are kept: a text is no longer than that by itself.
+const SAID_MAX: usize = 256 << 10;
 /// Most names that are remembered of what was run, and of what was given to programs.
 const RAN_MAX: usize = 1024;
 
@@ -141,12 +144,18 @@ pub(super) struct Files {
     is_full: bool,
     /// It says itself where programs are looked for.
     sets_path: bool,
+    /// All that it wrote, whatever becomes of the files.
+    pub(super) said: Vec<WrittenText>,
+    n_said: usize,
 }
 
 impl Files {
-    /// Remembers what a command writes; `before` is what pipes into it.
-    pub(super) fn note(&mut self, command: &Command, before: Option<&Command>) {
+    /// Remembers what a command writes, whose place in the list is `at`; `before` is what pipes into it.
+    pub(super) fn note(&mut self, command: &Command, before: Option<&Command>, at: usize) {
         for Written { file, text, expands, adds } in written::files(command, before) {
+            if let Some(text) = &text {
+                self.note_said(&file, text, at);
+            }
             for file in self.links.with(file) {
                 self.put(file, |held| {
                     held.take(text.clone(), adds);
@@ -197,6 +206,15 @@ impl Files {
         }
     }
 
+    fn note_said(&mut self, file: &str, text: &str, at: usize) {
+        self.n_said += text.len();
+        if self.n_said > SAID_MAX {
+            self.is_full = true;
+        } else {
+            self.said.push(WrittenText { file: file.to_owned(), text: text.to_owned(), at });
+        }
+    }
+
     /// Remembers what `make` makes of a source that the text wrote, by rules of its own: `make a` of `a.sh` or `a.c`.
     fn note_made(&mut self, command: &Command) {
         if !runs::is_make(command) {
@@ -219,8 +237,8 @@ impl Files {
     }
 
     /// Remembers what a command writes which another one starts: that is not read.
-    pub(super) fn note_started(&mut self, command: &Command) {
-        self.note(&Command { words: command.words.clone(), ..Command::default() }, None);
+    pub(super) fn note_started(&mut self, command: &Command, at: usize) {
+        self.note(&Command { words: command.words.clone(), ..Command::default() }, None, at);
     }
 
     /// Takes what one of two files may hold for what both may, as a link makes them one.

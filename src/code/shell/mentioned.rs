@@ -7,7 +7,7 @@ use super::runs;
 use super::written::key;
 
 /// Programs that write into no file which their words name, or in a way that is read by itself, or no more than another form of what is there.
-const LEAVING: [&str; 136] = [
+const LEAVING: [&str; 135] = [
     ".",
     "[",
     "[[",
@@ -135,7 +135,6 @@ const LEAVING: [&str; 136] = [
     "umask",
     "unlink",
     "unset",
-    "unzip",
     "valgrind",
     "wait",
     "wc",
@@ -146,24 +145,30 @@ const LEAVING: [&str; 136] = [
     "zip",
 ];
 /// Programs that make what they are asked for, by rules that are the project's.
-const BUILDING: [&str; 26] = [
-    "c++", "cargo", "cc", "clang", "clang++", "cmake", "docker", "dotnet", "g++", "gcc", "ghc", "gmake", "go", "gradle", "java", "javac",
-    "just", "make", "mvn", "ninja", "npm", "pnpm", "rustc", "tcc", "yarn", "zig",
+const BUILDING: [&str; 25] = [
+    "c++", "cargo", "cc", "clang", "clang++", "cmake", "docker", "dotnet", "g++", "gcc", "ghc", "gmake", "go", "gradle", "javac", "just",
+    "make", "mvn", "ninja", "npm", "pnpm", "rustc", "tcc", "yarn", "zig",
 ];
 
 /// Verbs of git that write files which their words name.
-const GIT_WRITING: [&str; 4] = ["bundle", "fast-export", "mailinfo", "merge-file"];
+const GIT_WRITING: [&str; 6] = ["bundle", "checkout-index", "fast-export", "interpret-trailers", "mailinfo", "merge-file"];
 
 /// Returns the files, by the last parts of their names, that a command may write because its words name them.
 pub(super) fn files(command: &Command) -> impl Iterator<Item = String> {
     let name = command.name().unwrap_or_default();
-    // What comes before the compiler is text of whatever kind.
-    let is_text = BUILDING.contains(&name) && command.arguments().iter().any(|word| word.text == "-E");
+    // What comes before the compiler is text of whatever kind, and what was built is given the words behind.
+    let runs = |word: &Word| matches!(word.text.as_str(), "-E" | "cp" | "exec" | "run" | "start");
+    let is_text = BUILDING.contains(&name) && command.arguments().iter().any(runs);
     let leaves = command.words.is_empty()
         || LEAVING.contains(&name)
         || (BUILDING.contains(&name) && !is_text)
         || runs::only_checks(command)
         || only_prints(command);
+    // Also one that leaves what it looks at writes where an option says so; what a compiler makes is another form of its sources.
+    let tells = leaves && LEAVING.contains(&name);
+    let said = command.arguments().windows(2).filter(|pair| tells && may_name_output(&pair[0])).map(|pair| key(&pair[1]));
+    let glued_to = command.arguments().iter().filter(|word| tells && may_name_output(word));
+    let said: Vec<String> = said.chain(glued_to.filter_map(|word| Some(key(&Word::unknown(word.text.split_once('=')?.1))))).collect();
     let words = if leaves { &[] } else { command.arguments() };
     let run = if leaves { None } else { run_by(command) };
     // To git most words name files that it reads: those that it writes stand in an option.
@@ -177,7 +182,7 @@ pub(super) fn files(command: &Command) -> impl Iterator<Item = String> {
     // `GIT_TRACE=FILE`, `OUT=FILE`.
     let told = if leaves { &[][..] } else { &command.assignments };
     let told = told.iter().filter_map(|set| set.value.clone());
-    named.chain(told).map(|word| key(&word)).filter(move |file| run.as_ref() != Some(file))
+    named.chain(told).map(|word| key(&word)).filter(move |file| run.as_ref() != Some(file)).chain(said)
 }
 
 /// Returns the file that a command runs, which it therefore only reads.
@@ -203,9 +208,9 @@ fn only_prints(command: &Command) -> bool {
     }
 }
 
-/// Returns whether an option may say which file is written: `-o`, `--output`, `--outp`, `--output-directory`.
+/// Returns whether an option may say which file is written: `-o`, `--output`, `--outp`, `--output-directory`, `--junitxml`.
 fn may_name_output(option: &Word) -> bool {
-    option.text.starts_with("-o") || option.text.starts_with("--o")
+    ["-o", "--o", "--log-file", "--junit"].iter().any(|begin| option.text.starts_with(begin))
 }
 
 /// Returns what stands right behind the letter of an option.

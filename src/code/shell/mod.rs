@@ -51,6 +51,7 @@ pub use command::Script;
 pub use command::Value;
 pub use command::Word;
 pub use command::WordKind;
+pub use command::WrittenText;
 pub use expansion::expansion_end;
 pub use expansion::with_value;
 pub use line_program::LineProgram;

@@ -4,8 +4,10 @@
 //! What is data to whom is said by tables; to a program that is in none of them any word may be a program. A script of the project, and what a
 //! program does by itself, is not looked at.
 
+use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 
+use super::heard::heard;
 use super::reading;
 use super::variables::is_own;
 use crate::code::shell::Command;
@@ -142,8 +144,10 @@ const GIT_STARTS: [&str; 17] = [
 ];
 /// What separates names from each other in a text of whatever language.
 const BETWEEN: &str = " \t\n\r;|&(){}[]$`'\"=,:!<>@#\\";
-/// What stands in many languages between a program and its words, or two of these: `Command::new("git").arg("push")`.
-const BUILDERS: [&str; 7] = [".Add", ".add", ".append", ".arg", ".args", ".concat", ".push"];
+/// Methods that stand in many languages between a program and its words, or two of these: `Command::new("git").arg("push")`.
+const METHODS: [&str; 11] = ["Add", "add", "append", "arg", "args", "concat", "current_dir", "extend", "push", "to_owned", "to_string"];
+/// Types and what stands before a text there: `String::from("push")`, `vec!["push"]`, `r"push"`.
+const TYPES: [&str; 10] = ["String", "b", "br", "char", "f", "from", "r", "string", "u", "vec"];
 /// What stands in front of a pattern for the files of programs.
 pub(in crate::policy) const PROGRAMS: &str = "/bin/";
 /// Most names that are looked at in one command.
@@ -156,6 +160,8 @@ pub(in crate::policy) struct Around<'a> {
     exported: Vec<&'a str>,
     /// It goes to a folder of programs, where their names alone say which file is meant.
     stands_among_programs: bool,
+    /// What it wrote, by the places of the commands that may run it.
+    heard: BTreeMap<usize, Vec<&'a str>>,
 }
 
 impl<'a> Around<'a> {
@@ -164,9 +170,14 @@ impl<'a> Around<'a> {
             matches!(command.name(), Some("cd" | "pushd"))
                 && command.arguments().iter().any(|word| word.text.trim_end_matches('/').ends_with("bin"))
         };
-        let functions = script.functions.iter().map(|function| function.name.as_str()).collect();
-        Self { functions, exported: exported(script), stands_among_programs: script.commands.iter().any(goes) }
+        let functions: BTreeSet<&str> = script.functions.iter().map(|function| function.name.as_str()).collect();
+        let heard = heard(script, |command| command.name().is_some_and(|name| is_data(name, &functions)));
+        Self { functions, exported: exported(script), stands_among_programs: script.commands.iter().any(goes), heard }
     }
+}
+
+fn is_data(name: &str, functions: &BTreeSet<&str>) -> bool {
+    DATA.contains(&name) || reading::is_reader(name) || functions.contains(name)
 }
 
 /// Returns the values that a script puts into the environment: in front of a command, by `export`, or all of them by `set -a`.
@@ -206,7 +217,7 @@ pub(in crate::policy) fn named(script: &Script, around: &Around<'_>, at: usize) 
     let mut texts: Vec<&str> = obeyed.filter_map(|set| Some(set.value.as_ref()?.text.as_str())).collect();
     let mut patterns = Vec::new();
     let own = own_words(command, script.commands.get(at + 1));
-    let is_data = command.words.is_empty() || DATA.contains(&name) || reading::is_reader(name) || around.functions.contains(name);
+    let is_data = command.words.is_empty() || is_data(name, &around.functions);
     let read = command.redirections.iter().filter(|redirection| redirection.reads()).filter_map(|redirection| redirection.target.as_ref());
     if !is_data || starts_by_verb(name, own) {
         // Behind such a word stands a command of its own: `tox exec -- …`, `just --command …`.
@@ -225,6 +236,7 @@ pub(in crate::policy) fn named(script: &Script, around: &Around<'_>, at: usize) 
         texts.extend(own.iter().chain(read).filter(|word| may_be_program(word)).map(|word| word.text.as_str()));
     }
     texts.extend(command.runs.iter().map(String::as_str));
+    texts.extend(around.heard.get(&at).into_iter().flatten());
     if AWKS.contains(&name) {
         texts.extend(&around.exported);
     }
@@ -286,13 +298,20 @@ fn may_be_program(word: &Word) -> bool {
     is_file || (word.kind == WordKind::Unknown && asks())
 }
 
+/// Returns whether a part of a text stands between names that belong together.
+fn joins(part: &str) -> bool {
+    let is_operator = part.bytes().all(|byte| b"+.*%-".contains(&byte));
+    let method = part.rsplit_once('.').map(|(_, method)| method);
+    is_operator || TYPES.contains(&part) || method.is_some_and(|method| METHODS.contains(&method))
+}
+
 /// Takes a text apart into the names in it.
 fn take(text: &str, names: &mut Vec<String>) {
     if text.starts_with('/') && text.contains("bin/") && text.contains('[') && !text.contains(' ') {
         let last = text.rsplit('/').next().unwrap_or_default();
         names.push(format!("{PROGRAMS}{last}"));
     }
-    for part in text.split(|c| BETWEEN.contains(c)).filter(|part| !part.is_empty() && !BUILDERS.contains(part)) {
+    for part in text.split(|c| BETWEEN.contains(c)).filter(|part| !part.is_empty() && !joins(part)) {
         if names.len() >= NAMES_MAX {
             return;
         }

@@ -25,6 +25,7 @@ mod git_verbs;
 mod gone;
 mod ground;
 mod handed;
+mod heard;
 mod in_place;
 mod links;
 mod mention;

@@ -83,6 +83,7 @@ pub fn read_with_marks(text: &str) -> Script {
     }
     let referred = reader.values.referred(&reader.script.values);
     reader.script.values.extend(referred);
+    reader.script.written = std::mem::take(&mut reader.files.said);
     reader.names();
     reader.computing();
     reader.numbers();
@@ -235,7 +236,7 @@ impl Reader {
             let known = again.as_ref().unwrap_or(&command);
             let behind = unwrap::behind_starters(known);
             let writing = behind.as_ref().unwrap_or(known);
-            self.files.note(writing, piping.as_ref());
+            self.files.note(writing, piping.as_ref(), self.script.commands.len());
             self.files.note_path(known);
             self.note_into(writing, piping.as_ref());
             if known.n_within > 0 {
@@ -339,7 +340,7 @@ impl Reader {
             }
             let recipes = rules_of(&command);
             if command.is_started {
-                self.files.note_started(&command);
+                self.files.note_started(&command, self.script.commands.len());
             }
             // What `eval` reads is read by the same shell.
             let (shell, is_same) = (command.shell, matches!(command.name(), Some("eval" | "trap" | "alias" | "source" | ".")));

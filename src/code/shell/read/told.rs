@@ -25,7 +25,7 @@ impl Reader {
         let added = self.into.iter().map(|into| Redirection { operator: ">>".to_owned(), ..into.clone() });
         let redirections: Vec<Redirection> = command.redirections.iter().cloned().chain(added).collect();
         if redirections.len() > command.redirections.len() {
-            self.files.note(&Command { redirections, ..command.clone() }, before);
+            self.files.note(&Command { redirections, ..command.clone() }, before, self.script.commands.len());
         }
     }
 

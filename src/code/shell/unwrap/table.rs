@@ -302,7 +302,7 @@ pub(super) fn find(name: &str, arguments: &[Word]) -> Option<Called> {
         if text.starts_with(['-', '+']) {
             may_be_value = !is_value && !FLAGS.contains(&text) && !text.starts_with('+') && !text.contains('=');
             is_far |= may_be_value;
-        } else if !(is_value || was_option || matches!(text, "foreach" | "recursive" | "workspaces")) {
+        } else if !(is_value || was_option || matches!(text, "foreach" | "recursive" | "tool" | "workspaces")) {
             return None;
         }
     }
