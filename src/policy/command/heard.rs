@@ -18,7 +18,7 @@ const BUILDERS: [&str; 30] = [
     "ninja", "npm", "pip", "pip3", "pnpm", "poetry", "prettier", "pytest", "rake", "task", "tox", "uv", "vitest", "yarn",
 ];
 /// What the shell does itself, and programs, that start nothing and are in no other list.
-const QUIET: [&str; 40] = [
+const QUIET: [&str; 46] = [
     ":",
     "alias",
     "apt",
@@ -32,18 +32,23 @@ const QUIET: [&str; 40] = [
     "curl",
     "date",
     "dirname",
+    "docker",
     "echo",
     "exec",
     "exit",
     "false",
     "getopts",
+    "gh",
     "gofmt",
     "hash",
+    "helm",
     "install",
     "jobs",
+    "kubectl",
     "ln",
     "mapfile",
     "mkfifo",
+    "podman",
     "popd",
     "printf",
     "pushd",
@@ -55,6 +60,7 @@ const QUIET: [&str; 40] = [
     "shift",
     "sleep",
     "sync",
+    "terraform",
     "time",
     "true",
     "wget",
@@ -94,10 +100,13 @@ pub(super) fn heard(script: &Script, is_data: impl Fn(&Command) -> bool) -> BTre
         if waiting.is_empty() {
             continue;
         }
+        let hears = hears(command, sets_git, &is_data);
+        if hears == Hears::Nothing {
+            continue;
+        }
         // What is run by its name is read as what it is.
         let run = by_name(command);
         waiting.retain(|written| run != Some(written.file.as_str()));
-        let hears = hears(command, sets_git, &is_data);
         let texts: Vec<&str> = waiting.extract_if(.., |written| takes(hears, &written.file)).map(|written| written.text.as_str()).collect();
         if !texts.is_empty() {
             heard.insert(at, texts);
@@ -127,9 +136,17 @@ fn hears(command: &Command, sets_git: bool, is_data: impl Fn(&Command) -> bool) 
         let is_text = |word: &Word| !word.text.starts_with("--") && word.text.contains('c') || word.text == "-n";
         return if options.clone().any(is_text) { Hears::Nothing } else { Hears::All };
     }
+    let arguments = command.arguments();
+    if !arguments.is_empty() && arguments.iter().all(|word| matches!(word.text.as_str(), "--version" | "-v" | "-V" | "--help")) {
+        return Hears::Nothing;
+    }
+    // `python3 -m pytest`
+    if name.starts_with("python") && arguments.first().is_some_and(|word| word.text == "-m") {
+        return Hears::Sources;
+    }
     if BUILDERS.contains(&name) {
         let verbs = RUNNING.iter().find(|(known, _)| *known == name).map(|(_, verbs)| *verbs);
-        let is_run = verbs.is_none_or(|verbs| command.arguments().iter().any(|word| verbs.contains(&word.text.as_str())));
+        let is_run = verbs.is_none_or(|verbs| arguments.iter().any(|word| verbs.contains(&word.text.as_str())));
         return if is_run { Hears::Sources } else { Hears::Nothing };
     }
     if program.text.contains('/') && !program.text.starts_with("/bin/") && !program.text.starts_with("/usr/bin/") {
