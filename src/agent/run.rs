@@ -157,14 +157,8 @@ impl Agent {
             Before::GoOn(_) if let Some(TaskEnd { status, response, denied }) = settled => {
                 Task { denied, response, ..Task::new(begun) }.outcome(status, None, None)
             }
-            Before::GoOn(notes) => {
-                // Apart, as the whole loop is too much for every future that waits for it.
-                let outcome = Box::pin(self.work(begun, text, notes, interrupt)).await;
-                let (status, response, denied) = (outcome.status, outcome.response.clone(), outcome.denied.clone());
-                // Before anything else is done, which may take a while.
-                self.emit(Kind::TaskEnded(TaskEnd { status, response, denied }));
-                outcome
-            }
+            // Apart, as the whole loop is too much for every future that waits for it.
+            Before::GoOn(notes) => Box::pin(self.work(begun, text, notes, interrupt)).await,
             Before::Not(status, limit, failure) => Task::new(begun).outcome(status, limit, failure),
         };
         self.after_task(&outcome, interrupt).await;
@@ -206,6 +200,15 @@ impl Agent {
             self.emit(Kind::Warning { message: "with one turn the model can call no tool: it answers from what it is told".to_owned() });
             self.note("No tool can be called. Answer from what you have been told.");
         }
+        let outcome = self.until_done(task, &text, interrupt).await;
+        let (status, response, denied) = (outcome.status, outcome.response.clone(), outcome.denied.clone());
+        // Before anything else is done, which may take a while.
+        self.emit(Kind::TaskEnded(TaskEnd { status, response, denied }));
+        outcome
+    }
+
+    /// Has the model speak and does what it asks for, until the task has its end.
+    async fn until_done(&mut self, mut task: Task, text: &str, interrupt: &Interrupt) -> Outcome {
         loop {
             task.spent.time = task.begun.elapsed();
             let next = match standing(&task.spent, &self.options) {
@@ -234,7 +237,7 @@ impl Agent {
                     if kind == LimitKind::Context {
                         self.warn_of_full_window(interrupt).await;
                     }
-                    let failure = self.last_answer(&mut task, kind, &text, interrupt).await;
+                    let failure = self.last_answer(&mut task, kind, text, interrupt).await;
                     let status = if interrupt.is_ended() { RunStatus::Interrupted } else { RunStatus::Limit };
                     return task.outcome(status, Some(kind), failure);
                 }

@@ -140,6 +140,8 @@ impl Log {
         // The shared journal is a convenience: what it lacks, the session's own log has.
         self.journal.append(&line);
         let mut newly_lost = false;
+        let is_full = self.pending_bytes + line.len() > PENDING_MAX;
+        let flushed_before = if is_full && self.holds_answer { self.flush() } else { Ok(()) };
         if self.pending_bytes + line.len() > PENDING_MAX {
             self.lost += 1;
             newly_lost = !std::mem::replace(&mut self.told_lost, true);
@@ -150,13 +152,13 @@ impl Log {
                 None => self.pending.push_back(line),
             }
             self.holds_answer = match &event.kind {
-                Kind::AssistantMessage { calls, .. } => calls.is_empty(),
+                Kind::AssistantMessage { calls, interrupted, .. } => calls.is_empty() && !interrupted,
                 // It may come from anywhere, and says nothing of the answer.
                 Kind::Warning { .. } => self.holds_answer,
                 _ => false,
             };
         }
-        let flushed = if self.holds_answer { Ok(()) } else { self.flush() };
+        let flushed = flushed_before.and(if self.holds_answer { Ok(()) } else { self.flush() });
         if newly_lost && !self.pending.is_empty() {
             return Err(Error::Lost { path: self.path.clone(), lost: self.lost });
         }

@@ -126,7 +126,8 @@ impl Past {
     /// Returns whether the last task is done, and whoever asked for it knows.
     pub fn is_done(&self) -> bool {
         let has_none = self.history.said().is_empty() && self.task.is_none();
-        has_none || self.status == Some(RunStatus::Completed) && !self.is_open() || self.is_completed() && self.is_told
+        let was_ended = self.status == Some(RunStatus::Completed) && !self.is_open();
+        has_none || self.settled().is_none() && (was_ended || self.is_completed() && self.is_told)
     }
 
     fn is_completed(&self) -> bool {

@@ -95,13 +95,14 @@ impl Replay {
                 self.past.was_held |= (*from, *to) == (ToolMode::Constrained, ToolMode::Text);
             }
             Kind::ContextAdded { text, seen } => {
-                // The person did something about it themselves, such as taking it back.
-                self.past.ended = None;
+                self.past.is_told |= self.past.ended.is_some();
                 self.past.seen.extend_from_slice(seen);
                 self.give_up();
                 self.past.history.tell(text);
             }
+            // Behind the end of a task both are about what the person does themselves, such as taking it back: they know what it came to.
             Kind::NoteAdded { text } => {
+                self.past.is_told |= self.past.ended.is_some();
                 self.give_up();
                 // It stands for an image whose bytes could not be kept.
                 self.past.n_unshown = self.past.n_unshown.saturating_sub(1);
@@ -179,10 +180,10 @@ impl Replay {
             }
             Kind::ContextNear { percent, .. } => self.past.fullness.warned = *percent,
             Kind::CheckpointMade { .. } => self.past.fullness.has_checkpoint = true,
-            Kind::RunFinished { status, .. } => {
+            Kind::RunFinished { status, response, .. } => {
                 self.past.status = Some(*status);
-                // One that was stopped, or failed, while it came to its end has not.
-                self.past.is_told |= self.past.ended.as_ref().is_some_and(|ended| ended.status == *status);
+                // One that was stopped, or failed, while it came to its end has not; nor has a chat in which nothing was said.
+                self.past.is_told |= self.past.ended.as_ref().is_some_and(|ended| ended.status == *status && ended.response == *response);
             }
             Kind::Unknown => self.past.n_unknown += 1,
             _ => {}

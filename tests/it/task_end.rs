@@ -88,14 +88,25 @@ fn what_a_task_came_to_is_read_from_the_log() {
     assert_eq!(responses, [None, Some(("I may not.".to_owned(), 1)), None, Some(("Done.".to_owned(), 0))]);
     // A run that was interrupted while it came to its end has not given it; one that came to it has.
     let left_after = |status: &str| {
-        let end = json!({"type": "run_finished", "at": "2026-11-27T10:00:05Z", "status": status, "exit_code": 0, "response": "", "turns": 1,
+        let end = json!({"type": "run_finished", "at": "2026-11-27T10:00:05Z", "status": status, "exit_code": 0, "response": "Done.", "turns": 1,
             "tool_calls": 0, "usage": {"prompt": 1, "cached": 0, "completion": 1, "cost_usd": null}, "duration_ms": 1});
         let end: Event = serde_json::from_value(end).expect("an event");
         Past::of(&[events.clone(), vec![end]].concat()).settled().is_some()
     };
     assert_eq!(["completed", "interrupted", "failed"].map(left_after), [false, true, true]);
+    let chat = Kind::SessionResumed { podbay: "1".into(), mode: "auto".into(), task: None };
+    let nothing = json!({"type": "run_finished", "at": "2026-11-27T10:00:05Z", "status": "completed", "exit_code": 0, "response": "", "turns": 0,
+        "tool_calls": 0, "usage": {"prompt": 0, "cached": 0, "completion": 0, "cost_usd": null}, "duration_ms": 1});
+    let left = vec![Event::now(chat), serde_json::from_value(nothing).expect("an event")];
+    assert!(Past::of(&[events.clone(), left].concat()).settled().is_some());
     let done = |more: Vec<Event>| Past::of(&[events.clone(), more].concat()).is_done();
     assert!(!done(Vec::new()), "nobody was told");
+    // What the person did about it themselves is behind it; a chat in which nothing was said is no word of it.
+    let undone = || Event::now(Kind::ContextAdded { text: "it was taken back".into(), seen: Vec::new() });
+    let past = Past::of(&[events.clone(), vec![undone()]].concat());
+    assert!(past.settled().is_none() && past.is_done(), "nobody does it again");
+    let by_hand = Event::now(Kind::NoteAdded { text: "ran ls".into() });
+    assert_eq!(Past::of(&[events.clone(), vec![by_hand]].concat()).settled(), None);
     let rewound = Kind::SessionRewound { turns: 1 };
     assert_eq!(Past::of(&[events.clone(), vec![Event::now(rewound)]].concat()).settled(), None);
     let other = Kind::SessionResumed { podbay: "1".into(), mode: "auto".into(), task: Some("other".into()) };
@@ -111,8 +122,8 @@ async fn a_task_that_is_done_is_not_open_whatever_was_asked_last() {
     assert_eq!(ended.status, RunStatus::Completed);
     let past = resumed(&desk.events());
     assert!(past.history.is_open() && !past.is_open() && past.settled().is_some());
-    let end = json!({"type": "run_finished", "at": "2026-11-27T10:00:05Z", "status": "completed", "exit_code": 0, "response": "", "turns": 1,
-        "tool_calls": 0, "usage": {"prompt": 1, "cached": 0, "completion": 1, "cost_usd": null}, "duration_ms": 1});
+    let end = json!({"type": "run_finished", "at": "2026-11-27T10:00:05Z", "status": "completed", "exit_code": 0, "response": ended.response,
+        "turns": 1, "tool_calls": 0, "usage": {"prompt": 1, "cached": 0, "completion": 1, "cost_usd": null}, "duration_ms": 1});
     let end: Event = serde_json::from_value(end).expect("an event");
     let chat = Event::now(Kind::SessionResumed { podbay: "1".into(), mode: "auto".into(), task: None });
     for more in [vec![end.clone()], vec![end, chat]] {
