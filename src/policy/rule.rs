@@ -5,6 +5,7 @@ use thiserror::Error;
 
 use super::capabilities;
 use super::command::Around;
+use super::command::NAMES_MAX;
 use super::command::PROGRAMS;
 use super::command::Reading;
 use super::command::named;
@@ -214,6 +215,10 @@ impl Rule {
         let around = Around::of(script);
         (0..n_commands).find_map(|at| {
             let words = named(script, &around, at);
+            if words.len() >= NAMES_MAX {
+                // There is more than is looked at.
+                return Some(self.program().unwrap_or("…").to_owned());
+            }
             let is_it = |from: &usize| {
                 let behind = &words[from + 1..words.len().min(from + NAMED_MAX)];
                 let fits = |behind: &[String]| self.fits_versions(&words[*from], &behind.join(" "));

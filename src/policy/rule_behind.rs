@@ -240,6 +240,33 @@ fn a_denial_speaks_of_what_the_text_writes_and_something_may_run() {
             "printf 'fn main(){Command::new(\"git\").current_dir(\".\").arg(\"push\").status();}' > src/main.rs; cargo run",
             "printf 'fn main(){let mut c=Command::new(\"git\");c.arg(\"push\");}' > src/main.rs; cargo run",
             "printf 'fn main(){Command::new(\"git\").args(vec![\"push\"]);}' > src/main.rs; cargo run",
+            // Whenever it is run.
+            "for i in 1 2; do ./run.sh; echo 'git push' >> lib.sh; done",
+            "while ! ./run.sh; do echo 'git push' >> lib.sh; done",
+            "f() { ./run.sh; }; echo 'git push' >> lib.sh; f",
+            "trap './run.sh' EXIT; echo 'git push' >> lib.sh",
+            "(sleep 2; ./run.sh) & echo 'git push' >> lib.sh; wait",
+            // Whatever writes it.
+            "sed -i 's/make test/git push/' scripts/common.sh && ./scripts/run.sh",
+            "perl -pi -e 's/make test/git push/' lib.sh; ./run.sh",
+            "git apply <<'E'\n--- a/lib.sh\n+++ b/lib.sh\n@@ -1 +1 @@\n-a\n+git push\nE\n./run.sh",
+            "cat <<'E' | tr -d x > lib.sh\ngit push\nE\n./run.sh",
+            "cat <<'E' | sed 's/@V@/1/' | tr a b > lib.sh\ngit push\nE\n./run.sh",
+            "cp /dev/stdin lib.sh <<< 'git push'; ./run.sh",
+            "awk 'BEGIN{print \"git push\"}' >> lib.sh; ./run.sh",
+            "date '+git push' > lib.sh; ./run.sh",
+            "bash -c 'echo git push' >> lib.sh; ./run.sh",
+            "printf 'echo \"\\\\n\"\\ngit push\\n' >> lib.sh; ./run.sh",
+            "echo git push *.none >> lib.sh; ./run.sh",
+            "exec 3>> lib.sh; echo 'git push' >&3; ./run.sh",
+            "exec > lib.sh; echo 'git push'; exec > /dev/tty; ./run.sh",
+            "printf 'git push' > g; cd .git; cat ../g >> config; git z",
+            "echo 'git push' >> lib.sh; ./run.sh -v",
+            "echo 'import os; os.system(\"git push\")' > helper.py; pytest -v",
+            "echo 'git push' >> lib.sh; bash -n +n run.sh",
+            "echo 'git push' > a; mv a b; go build -toolexec $PWD/b .",
+            "echo 'git push' > posix; mv posix b; bash -o posix b",
+            "printf '#!/bin/sh\\ngit push' > a; mv a ls; PATH=.:$PATH; ls",
         ],
         &[
             "echo 'git push' > README.md; git add README.md && git commit -qm x",
@@ -253,9 +280,21 @@ fn a_denial_speaks_of_what_the_text_writes_and_something_may_run() {
             "sh a.sh; echo 'git push' > notes.md",
             "echo 'git status' > a; mv a b.sh; sh b.sh",
             "echo x > .git/info/exclude; git status",
+            "echo 'git push' > README.md; source .venv/bin/activate && pytest -q",
+            "echo 'git push' > README.md; python3 -c 'print(1)'; mkdocs build; zip -r a.zip .",
+            "echo 'git push' > a.html; npm run build",
+            "sed -i s/a/b/ src/main.rs && cargo test",
+            "for f in a b; do echo \"$f\" >> list.txt; done; cat list.txt",
             "tar xf a.tar; ls; uniq x y",
             "grep -o x z.sh; sh z.sh",
             "cargo run --release -- input.txt; ls",
         ],
     );
+}
+
+/// What nobody can look through is denied.
+#[test]
+fn a_denial_speaks_of_what_is_too_long_to_be_looked_through() {
+    let long = |n: usize| format!("cat > a.json <<'E'\n{}E\necho 'git push' >> lib.sh; ./run.sh", "1, 2, 3, 4, 5\n".repeat(n));
+    check_denied("bash(git push *)", &[&long(450), &long(6600)], &[]);
 }

@@ -13,6 +13,8 @@ pub struct Script {
     pub shells: Vec<usize>,
     /// What it writes into files, as far as that can be read, in the order of the commands.
     pub written: Vec<WrittenText>,
+    /// Something in it may be carried out again, or later than what stands behind it: a loop, a function, a trap, a job.
+    pub repeats: bool,
     /// Why there may be more than that.
     pub doubts: Vec<Doubt>,
 }

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::collections::HashSet;
 
 use super::Command;
+use super::Redirection;
 use super::Word;
 use super::WrittenText;
 use super::changed;
@@ -34,6 +35,10 @@ const PIECES_MAX: usize = 16;
 const SAID_MAX: usize = 256 << 10;
 /// Most names that are remembered of what was run, and of what was given to programs.
 const RAN_MAX: usize = 1024;
+
+fn target(redirection: &Redirection) -> &str {
+    redirection.target.as_ref().map_or("", |word| word.text.as_str())
+}
 
 /// What a file may hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -147,12 +152,17 @@ pub(super) struct Files {
     /// All that it wrote, whatever becomes of the files.
     pub(super) said: Vec<WrittenText>,
     n_said: usize,
+    /// What it prints goes into a file from here on.
+    is_led: bool,
 }
 
 impl Files {
     /// Remembers what a command writes, whose place in the list is `at`; `before` is what pipes into it.
     pub(super) fn note(&mut self, command: &Command, before: Option<&Command>, at: usize) {
-        for Written { file, text, expands, adds } in written::files(command, before) {
+        let (writes, changes) = (written::files(command, before), changed::files(command));
+        let is_unread = !changes.is_empty() || writes.iter().any(|written| written.text.is_none());
+        self.note_unread(command, before, is_unread, at);
+        for Written { file, text, expands, adds } in writes {
             if let Some(text) = &text {
                 self.note_said(&file, text, at);
             }
@@ -169,7 +179,7 @@ impl Files {
             None => {}
         }
         // What is there already may hold anything then.
-        for file in changed::files(command) {
+        for file in changes {
             for file in self.links.with(key(&Word::unknown(file))) {
                 self.put(file, |held| held.is_changed = true);
             }
@@ -204,6 +214,21 @@ impl Files {
                 }
             }
         }
+    }
+
+    /// Keeps the words of what writes in a way that is not read: what comes of them may well say the same.
+    fn note_unread(&mut self, command: &Command, before: Option<&Command>, is_unread: bool, at: usize) {
+        let leads = |redirection: &Redirection| redirection.operator.contains(">&") && !matches!(target(redirection), "1" | "2" | "-");
+        let is_led = self.is_led && written::prints(command) || command.redirections.iter().any(leads);
+        // What goes through a pipe may be written further on.
+        let hands = written::filters(command) && command.redirections.iter().all(|redirection| !redirection.writes());
+        if is_led || is_unread || !changed::patched(command).is_empty() {
+            let all = [Some(command), before.filter(|_| command.piped)].into_iter().flatten().map(written::words);
+            self.note_said("", &all.collect::<Vec<_>>().join("\n"), at);
+        } else if hands && let Some(text) = written::handed(command) {
+            self.note_said("", &text, at);
+        }
+        self.is_led |= command.name() == Some("exec") && command.redirections.iter().any(Redirection::writes);
     }
 
     fn note_said(&mut self, file: &str, text: &str, at: usize) {

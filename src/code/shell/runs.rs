@@ -186,7 +186,8 @@ pub(super) fn is_module(command: &Command, file: &str) -> bool {
     is_told && file.strip_suffix(".py").is_some() && command.name().is_some_and(is_python)
 }
 
-pub(super) fn is_language(name: &str) -> bool {
+/// Returns whether a program runs programs in a language of its own.
+pub fn is_language(name: &str) -> bool {
     LANGUAGES.contains(&name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.'))
 }
 

@@ -41,6 +41,33 @@ pub(super) fn key(word: &Word) -> String {
     }
 }
 
+/// Returns whether a command prints what its words say.
+pub(super) fn prints(command: &Command) -> bool {
+    matches!(command.name(), Some("cat" | "echo" | "printf"))
+}
+
+/// Returns whether a command passes on what it is given, in some form.
+pub(super) fn filters(command: &Command) -> bool {
+    let filters = ["awk", "cat", "envsubst", "gawk", "grep", "head", "iconv", "mawk", "sed", "sort", "tail", "tee", "tr", "uniq"];
+    command.name().is_some_and(|name| filters.contains(&name))
+}
+
+/// Returns what stands in the text for a command to read.
+pub(super) fn handed(command: &Command) -> Option<String> {
+    let given = command.redirections.iter().filter(|redirection| redirection.operator.starts_with("<<"));
+    let texts: Vec<&str> =
+        given.filter_map(|redirection| Some(redirection.target.as_ref()?.text.as_str())).chain(command.given.as_deref()).collect();
+    (!texts.is_empty()).then(|| texts.join("\n"))
+}
+
+/// Returns all that a command says, with the escapes for blanks read, and blanks for what stands around words in what edits: `s/a/git push/`,
+/// `+git push`.
+pub(super) fn words(command: &Command) -> String {
+    let words: Vec<&str> = command.arguments().iter().map(|word| word.text.as_str()).collect();
+    let said = words.join(" ") + "\n" + &handed(command).unwrap_or_default();
+    said.replace("\\n", "\n").replace("\\t", "\t").replace(['/', '+'], " ")
+}
+
 /// Returns the files that a command writes; `before` is what pipes into it.
 pub(super) fn files(command: &Command, before: Option<&Command>) -> Vec<Written> {
     let name = command.name().unwrap_or_default();

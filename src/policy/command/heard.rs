@@ -9,17 +9,69 @@ use crate::code::shell::Command;
 use crate::code::shell::Script;
 use crate::code::shell::Word;
 use crate::code::shell::WrittenText;
+use crate::code::shell::is_language;
 
 const SHELLS: [&str; 16] =
     ["bash", "sh", "dash", "ash", "zsh", "ksh", "rbash", "mksh", "lksh", "yash", "posh", "fish", "csh", "tcsh", "source", "."];
 /// Programs that make or test what the project holds: they run sources, settings and scripts, and no text for people.
-const BUILDERS: [&str; 30] = [
-    "bazel", "bun", "bundle", "cargo", "cmake", "conda", "eslint", "gem", "gmake", "go", "gradle", "jest", "just", "make", "meson", "mvn",
-    "ninja", "npm", "pip", "pip3", "pnpm", "poetry", "prettier", "pytest", "rake", "task", "tox", "uv", "vitest", "yarn",
+const BUILDERS: [&str; 52] = [
+    "bazel",
+    "bun",
+    "bundle",
+    "cargo",
+    "cc",
+    "clang",
+    "cmake",
+    "composer",
+    "conda",
+    "ctest",
+    "dotnet",
+    "eslint",
+    "gcc",
+    "gem",
+    "gmake",
+    "go",
+    "gradle",
+    "hatch",
+    "hugo",
+    "jest",
+    "just",
+    "make",
+    "mdbook",
+    "meson",
+    "mix",
+    "mkdocs",
+    "mvn",
+    "ninja",
+    "nox",
+    "npm",
+    "npx",
+    "pandoc",
+    "phpunit",
+    "pip",
+    "pip3",
+    "pnpm",
+    "poetry",
+    "pre-commit",
+    "prettier",
+    "pytest",
+    "rake",
+    "rspec",
+    "swift",
+    "task",
+    "tox",
+    "tsc",
+    "turbo",
+    "uv",
+    "vite",
+    "vitest",
+    "webpack",
+    "yarn",
 ];
 /// What the shell does itself, and programs, that start nothing and are in no other list.
-const QUIET: [&str; 46] = [
+const QUIET: [&str; 55] = [
     ":",
+    "actionlint",
     "alias",
     "apt",
     "apt-get",
@@ -27,12 +79,15 @@ const QUIET: [&str; 46] = [
     "break",
     "builtin",
     "cd",
+    "codespell",
     "command",
     "continue",
+    "convert",
     "curl",
     "date",
     "dirname",
     "docker",
+    "dot",
     "echo",
     "exec",
     "exit",
@@ -48,6 +103,7 @@ const QUIET: [&str; 46] = [
     "ln",
     "mapfile",
     "mkfifo",
+    "msgfmt",
     "podman",
     "popd",
     "printf",
@@ -63,14 +119,33 @@ const QUIET: [&str; 46] = [
     "terraform",
     "time",
     "true",
+    "vale",
     "wget",
     "xargs",
+    "xmllint",
+    "yamllint",
+    "zip",
 ];
 /// Those of them that only look, unless one of these verbs is among the words.
 const RUNNING: [(&str, &[&str]); 2] = [("cargo", &["bench", "nextest", "r", "run", "t", "test"]), ("go", &["generate", "run", "test"])];
 /// Texts for people: how their names end, or what they are called.
-const DOCUMENTS: [&str; 4] = [".md", ".rst", ".txt", ".adoc"];
+const DOCUMENTS: [&str; 10] = [".adoc", ".csv", ".html", ".log", ".markdown", ".md", ".mdx", ".org", ".rst", ".txt"];
 const CALLED: [&str; 8] = ["authors", "changelog", "contributing", "license", "notes", "notice", "readme", "todo"];
+
+/// Programs that only say their version for `-v`.
+const TELLING: [&str; 4] = ["node", "perl", "php", "ruby"];
+/// What is found nowhere, wherever programs are looked for.
+const BUILT_IN: [&str; 14] =
+    ["[", "alias", "cd", "declare", "echo", "exit", "export", "false", "local", "printf", "read", "set", "true", "unset"];
+
+/// What the whole text says of who runs what.
+#[derive(Clone, Copy)]
+struct Around {
+    /// It writes settings of git without saying so to git.
+    sets_git: bool,
+    /// It says where programs are looked for.
+    sets_path: bool,
+}
 
 /// What a command may run of files that were written before.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -90,17 +165,17 @@ pub(super) fn heard(script: &Script, is_data: impl Fn(&Command) -> bool) -> BTre
     if script.written.is_empty() {
         return heard;
     }
-    let sets_git = script.commands.iter().any(sets_git);
+    let around = Around { sets_git: script.commands.iter().any(sets_git), sets_path: script.commands.iter().any(sets_path) };
     let mut coming = script.written.iter().peekable();
     let mut waiting: Vec<&WrittenText> = Vec::new();
     for (at, command) in script.commands.iter().enumerate() {
-        while let Some(written) = coming.next_if(|written| written.at < at) {
+        while let Some(written) = coming.next_if(|written| script.repeats || written.at < at) {
             waiting.push(written);
         }
         if waiting.is_empty() {
             continue;
         }
-        let hears = hears(command, sets_git, &is_data);
+        let hears = hears(command, around, &is_data);
         if hears == Hears::Nothing {
             continue;
         }
@@ -121,35 +196,56 @@ fn by_name(command: &Command) -> Option<&str> {
     if !SHELLS.contains(&command.name()?) {
         return program.text.contains('/').then(|| program.text.rsplit('/').next()).flatten();
     }
-    command.arguments().iter().find(|word| !word.text.starts_with(['-', '+'])).and_then(|word| word.text.rsplit('/').next())
+    operand(command)?.text.rsplit('/').next()
 }
 
-fn hears(command: &Command, sets_git: bool, is_data: impl Fn(&Command) -> bool) -> Hears {
+/// Returns the first word of a shell that is no option, and belongs to none.
+fn operand(command: &Command) -> Option<&Word> {
+    let mut words = command.arguments().iter();
+    while let Some(word) = words.next() {
+        if !word.text.starts_with(['-', '+']) {
+            return Some(word);
+        }
+        if !word.text.starts_with("--") && word.text.contains(['o', 'O']) {
+            words.next();
+        }
+    }
+    None
+}
+
+fn hears(command: &Command, around: Around, is_data: impl Fn(&Command) -> bool) -> Hears {
     let Some(program) = command.program().filter(|_| !command.starts_another) else { return Hears::Nothing };
     let Some(name) = command.name() else { return Hears::All };
     if name == "git" {
-        return if sets_git { Hears::All } else { Hears::Settings };
-    }
-    if SHELLS.contains(&name) {
-        // A text for it is read by itself, and one that it only checks is not run.
-        let options = command.arguments().iter().take_while(|word| word.text.starts_with(['-', '+']));
-        let is_text = |word: &Word| !word.text.starts_with("--") && word.text.contains('c') || word.text == "-n";
-        return if options.clone().any(is_text) { Hears::Nothing } else { Hears::All };
+        return if around.sets_git { Hears::All } else { Hears::Settings };
     }
     let arguments = command.arguments();
-    if !arguments.is_empty() && arguments.iter().all(|word| matches!(word.text.as_str(), "--version" | "-v" | "-V" | "--help")) {
+    if SHELLS.contains(&name) {
+        // A text for it is read by itself, and one that it only checks is not run.
+        let options: Vec<&str> = arguments.iter().map(|word| word.text.as_str()).take_while(|text| text.starts_with(['-', '+'])).collect();
+        let is_text = options.iter().any(|text| !text.starts_with("--") && text.contains('c'));
+        let enters = operand(command).is_some_and(|word| word.text.ends_with("bin/activate"));
+        return if is_text || enters || options == ["-n"] { Hears::Nothing } else { Hears::All };
+    }
+    let is_by_path = program.text.contains('/') && !program.text.starts_with("/bin/") && !program.text.starts_with("/usr/bin/");
+    if let [only] = arguments
+        && !is_by_path
+        && (only.text == "--version" && !matches!(name, "pytest" | "flake8") || only.text == "-v" && TELLING.contains(&name))
+    {
         return Hears::Nothing;
     }
-    // `python3 -m pytest`
-    if name.starts_with("python") && arguments.first().is_some_and(|word| word.text == "-m") {
+    // `python3 -m pytest`, and what stands in the words, which is read: they take no text for people for a program.
+    let is_module = |word: &Word| word.text == "-m" && name.starts_with("python");
+    if is_language(name) && arguments.first().is_some_and(|word| is_module(word) || matches!(word.text.as_str(), "-c" | "-e")) {
         return Hears::Sources;
     }
     if BUILDERS.contains(&name) {
         let verbs = RUNNING.iter().find(|(known, _)| *known == name).map(|(_, verbs)| *verbs);
-        let is_run = verbs.is_none_or(|verbs| arguments.iter().any(|word| verbs.contains(&word.text.as_str())));
+        let runs = |text: &str| text.contains("tool") || text.starts_with("--config") || verbs.is_some_and(|verbs| verbs.contains(&text));
+        let is_run = verbs.is_none() || arguments.iter().any(|word| runs(&word.text));
         return if is_run { Hears::Sources } else { Hears::Nothing };
     }
-    if program.text.contains('/') && !program.text.starts_with("/bin/") && !program.text.starts_with("/usr/bin/") {
+    if is_by_path || around.sets_path && !BUILT_IN.contains(&name) {
         return Hears::All;
     }
     if QUIET.contains(&name) || is_data(command) { Hears::Nothing } else { Hears::All }
@@ -180,5 +276,11 @@ fn sets_git(command: &Command) -> bool {
     let targets =
         command.redirections.iter().filter(|redirection| redirection.writes()).filter_map(|redirection| redirection.target.as_ref());
     let copies = matches!(command.name(), Some("cp" | "dd" | "install" | "ln" | "mv" | "rsync" | "sed" | "tee"));
-    targets.chain(command.arguments().iter().filter(|_| copies)).any(is_it)
+    let goes = |word: &Word| word.text.trim_end_matches('/').split('/').any(|part| part == ".git");
+    let is_there = matches!(command.name(), Some("cd" | "pushd")) && command.arguments().iter().any(goes);
+    is_there || targets.chain(command.arguments().iter().filter(|_| copies)).any(is_it)
+}
+
+fn sets_path(command: &Command) -> bool {
+    command.assignments.iter().any(|set| set.name == "PATH") || command.arguments().iter().any(|word| word.text.starts_with("PATH="))
 }

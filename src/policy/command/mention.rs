@@ -151,7 +151,7 @@ const TYPES: [&str; 10] = ["String", "b", "br", "char", "f", "from", "r", "strin
 /// What stands in front of a pattern for the files of programs.
 pub(in crate::policy) const PROGRAMS: &str = "/bin/";
 /// Most names that are looked at in one command.
-const NAMES_MAX: usize = 4096;
+pub(in crate::policy) const NAMES_MAX: usize = 32 << 10;
 
 /// What the whole script says of each of its commands.
 pub(in crate::policy) struct Around<'a> {

@@ -52,6 +52,7 @@ use self::git::Use;
 pub(super) use self::git::plain as plain_git;
 use self::ground::Ground;
 pub(super) use self::mention::Around;
+pub(super) use self::mention::NAMES_MAX;
 pub(super) use self::mention::PROGRAMS;
 pub(super) use self::mention::named;
 use crate::code::shell;

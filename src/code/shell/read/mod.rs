@@ -66,6 +66,13 @@ pub fn read(text: &str) -> Script {
     script
 }
 
+/// Returns whether a text may carry something out again, or later than it stands.
+fn may_repeat(text: &str) -> bool {
+    let mut words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+    let is_job = || text.replace("&&", "").replace(">&", "").replace("&>", "").contains('&');
+    text.contains("()") || words.any(|word| matches!(word, "for" | "function" | "select" | "trap" | "until" | "while")) || is_job()
+}
+
 /// The same, where what variables hold of folders is marked by the command that gave it to them.
 pub fn read_with_marks(text: &str) -> Script {
     let mut reader = Reader {
@@ -83,6 +90,7 @@ pub fn read_with_marks(text: &str) -> Script {
     }
     let referred = reader.values.referred(&reader.script.values);
     reader.script.values.extend(referred);
+    reader.script.repeats = may_repeat(text);
     reader.script.written = std::mem::take(&mut reader.files.said);
     reader.names();
     reader.computing();
