@@ -61,6 +61,7 @@ pub use plain::only_in_bash;
 pub use read::LENGTH_MAX;
 pub use read::read;
 pub use read::read_with_marks;
+pub use runs::RUNNING;
 pub use runs::is_language;
 pub use sed_script::SedScripts;
 pub use sed_script::files_of_sed;

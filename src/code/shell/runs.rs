@@ -6,7 +6,7 @@ use super::Word;
 use super::written::key;
 
 /// Shells and commands of theirs that run a file.
-pub(super) const RUNNING: [&str; 16] =
+pub const RUNNING: [&str; 16] =
     ["bash", "sh", "dash", "ash", "zsh", "ksh", "rbash", "mksh", "lksh", "yash", "posh", "fish", "csh", "tcsh", "source", "."];
 
 /// Files that a shell of these reads first where it is a login shell.

@@ -6,13 +6,12 @@
 use std::collections::BTreeMap;
 
 use crate::code::shell::Command;
+use crate::code::shell::RUNNING as RUNNING_FILES;
 use crate::code::shell::Script;
 use crate::code::shell::Word;
 use crate::code::shell::WrittenText;
 use crate::code::shell::is_language;
 
-const SHELLS: [&str; 16] =
-    ["bash", "sh", "dash", "ash", "zsh", "ksh", "rbash", "mksh", "lksh", "yash", "posh", "fish", "csh", "tcsh", "source", "."];
 /// Programs that make or test what the project holds: they run sources, settings and scripts, and no text for people.
 const BUILDERS: [&str; 52] = [
     "bazel",
@@ -193,7 +192,7 @@ pub(super) fn heard(script: &Script, is_data: impl Fn(&Command) -> bool) -> BTre
 /// Returns the file that a command has a shell run, by the last part of its name.
 fn by_name(command: &Command) -> Option<&str> {
     let program = command.program()?;
-    if !SHELLS.contains(&command.name()?) {
+    if !RUNNING_FILES.contains(&command.name()?) {
         return program.text.contains('/').then(|| program.text.rsplit('/').next()).flatten();
     }
     operand(command)?.text.rsplit('/').next()
@@ -220,7 +219,7 @@ fn hears(command: &Command, around: Around, is_data: impl Fn(&Command) -> bool) 
         return if around.sets_git { Hears::All } else { Hears::Settings };
     }
     let arguments = command.arguments();
-    if SHELLS.contains(&name) {
+    if RUNNING_FILES.contains(&name) {
         // A text for it is read by itself, and one that it only checks is not run.
         let options: Vec<&str> = arguments.iter().map(|word| word.text.as_str()).take_while(|text| text.starts_with(['-', '+'])).collect();
         let is_text = options.iter().any(|text| !text.starts_with("--") && text.contains('c'));
