@@ -27,6 +27,7 @@ mod ground;
 mod handed;
 mod heard;
 mod in_place;
+mod in_texts;
 mod links;
 mod mention;
 mod mode;
@@ -149,9 +150,10 @@ fn judged(script: &Script, text: &str, working_directory: Option<&str>) -> (Vec<
         script.commands.iter().zip(&grounds).zip(&mut needs).filter(|((command, _), _)| !script.values.is_empty() && has_unknown(command));
     for (((command, ground), needs), _) in putting.zip(0..VALUES_MAX) {
         let made = script.values.iter().take(VALUES_MAX).filter_map(|value| value.put_in(command));
+        let only_reads = !needs.contains(&Capability::RunInBox);
         for made in made {
             needs.extend(blocked::reason(&made, ground).map(|reason| Capability::BlockedCommand { reason }));
-            needs.extend(protected::shown(&made, ground).map(|name| Capability::ProtectedName { name }));
+            needs.extend(protected::names(&made, ground, only_reads).into_iter().map(|name| Capability::ProtectedName { name }));
         }
     }
     let mut all: BTreeSet<Capability> = needs.iter().flatten().cloned().collect();

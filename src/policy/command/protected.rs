@@ -6,6 +6,7 @@ use std::ops::Range;
 use super::blocked::takes_all;
 use super::git;
 use super::ground::Ground;
+use super::in_texts;
 use super::place::precious;
 use super::words;
 use crate::code::shell;
@@ -84,6 +85,7 @@ pub(super) fn names(command: &Command, ground: &Ground, only_reads: bool) -> BTr
         let kept = if is_written { Kept::All } else { Kept::Secrets };
         text.split_whitespace().for_each(|part| look(part, kept, &mut names));
     }
+    names.extend(in_texts::names(command));
     // What `xargs` is given it may read itself.
     if !opens_words(command) || (command.starts_another && name != "xargs") {
         return names;
@@ -345,6 +347,11 @@ fn pattern(text: &str, names: &mut BTreeSet<String>) {
 enum Kept {
     All,
     Secrets,
+}
+
+/// Adds the protected name in a path, where it holds a secret.
+pub(super) fn secret(path: &str, names: &mut BTreeSet<String>) {
+    look(path, Kept::Secrets, names);
 }
 
 fn look(text: &str, kept: Kept, names: &mut BTreeSet<String>) {
