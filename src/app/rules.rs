@@ -3,6 +3,7 @@
 use crate::config::Answers;
 use crate::config::Config;
 use crate::config::near;
+use crate::event::is_hidden;
 use crate::policy;
 use crate::policy::Mode;
 use crate::policy::Policy;
@@ -44,13 +45,16 @@ pub(super) fn recall(policy: &mut Policy, answers: Option<&Answers>, mut warn: i
 pub(super) fn understood(options: &policy::Options) -> (policy::Options, Vec<String>) {
     let catalogue = Catalogue::new(&tools::Options { set: Set::Full, ..tools::Options::default() });
     let mut warnings = Vec::new();
-    let mut one = |rule: &String, does: &str| match named(&catalogue, rule) {
-        Ok(rule) => rule,
-        Err(near) => {
+    let mut one = |rule: &String, does: &str| {
+        if let Some(c) = rule.chars().find(|c| is_hidden(*c)) {
+            let number = u32::from(c);
+            warnings.push(format!("the rule `{rule}` holds a sign that is not seen, U+{number:04X}, and speaks only of what holds it too"));
+        }
+        named(&catalogue, rule).unwrap_or_else(|near| {
             let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
             warnings.push(format!("the rule `{rule}` speaks of no tool that there is, so it {does} nothing{near}"));
             rule.clone()
-        }
+        })
     };
     let mut all = |rules: &[String], does: &str| rules.iter().map(|rule| one(rule, does)).collect::<Vec<_>>();
     let (allow, ask) = (all(&options.allow, "allows"), all(&options.ask, "asks about"));
@@ -128,6 +132,8 @@ mod tests {
         let says = "the rule `write_fil(**)` speaks of no tool that there is, so it denies nothing; did you mean `write_file`?";
         check("write_fil(**)", "write_fil(**)", says);
         check("xyz", "xyz", "the rule `xyz` speaks of no tool that there is, so it denies nothing");
+        let says = "the rule `bash(git\u{200b} push *)` holds a sign that is not seen, U+200B, and speaks only of what holds it too";
+        check("bash(git\u{200b} push *)", "bash(git\u{200b} push *)", says);
         let allow = policy::Options { allow: vec!["basch".to_owned()], ..policy::Options::default() };
         assert_eq!(understood(&allow).1, ["the rule `basch` speaks of no tool that there is, so it allows nothing; did you mean `bash`?"]);
     }

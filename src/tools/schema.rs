@@ -123,11 +123,13 @@ fn describe(error: &jsonschema::ValidationError<'_>) -> String {
     use jsonschema::error::ValidationErrorKind as Kind;
     let place = error.instance_path().to_string();
     let place = place.trim_start_matches('/').replace('/', ".");
+    // Of several edits it says which one.
+    let within = if place.is_empty() { String::new() } else { format!(" in `{place}`") };
     match error.kind() {
-        Kind::Required { property } => format!("`{}` is missing", property.as_str().unwrap_or_default()),
+        Kind::Required { property } => format!("`{}` is missing{within}", property.as_str().unwrap_or_default()),
         Kind::AdditionalProperties { unexpected } => {
             let names: Vec<String> = unexpected.iter().map(|name| format!("`{}`", name.chars().take(60).collect::<String>())).collect();
-            format!("{} is not known", names.join(", "))
+            format!("{} is not known{within}", names.join(", "))
         }
         // All of them, however many: the model is to choose one.
         Kind::Enum { options } => {

@@ -27,6 +27,9 @@ fn what_the_model_gets_wrong_is_named_with_a_remedy() {
     wrong("read_file", "[1]", &["must be a JSON object"]);
     wrong("write_file", r#"{"path": "a", "content": "x", "path": "b"}"#, &["`path` twice", "different values", "Send it once"]);
     wrong("multi_edit", r#"{"edits": [{"path": "a", "old_string": "x", "new_string": "y", "path": "b"}]}"#, &["`path` twice"]);
+    wrong("multi_edit", r#"{"edits": []}"#, &["`edits` is empty", "`old_string`"]);
+    let second = r#"{"edits": [{"path": "a", "old_string": "x", "new_string": "y"}, {"path": "a", "old_string": "x", "flags": "g"}]}"#;
+    wrong("multi_edit", second, &["`new_string` is missing in `edits.1`", "`flags` is not known in `edits.1`"]);
     assert!(catalogue().parse("read_file", r#"{"path": "a", "path": "a"}"#).is_ok(), "both say the same");
     wrong("read_file", "{}", &["`path`"]);
     wrong("bash", "{}", &["`command` is missing"]);
