@@ -49,11 +49,13 @@ impl Policy {
         if n_tried >= self.retries || !error.is_retryable() {
             return None;
         }
-        if let Error::Status { retry_after: Some(asked), .. } = error {
-            return (*asked <= MAX_RETRY_AFTER).then_some(*asked);
-        }
         let bound = self.pauses.get(n_tried as usize).or(self.pauses.last()).copied().unwrap_or_default();
-        Some(bound.mul_f64(chance.clamp(0.0, 1.0)))
+        let pause = bound.mul_f64(chance.clamp(0.0, 1.0));
+        match error {
+            // At once, or at a time that is over by our clock, is no reason to come back with all retries before it can have mended.
+            Error::Status { retry_after: Some(asked), .. } => (*asked <= MAX_RETRY_AFTER).then_some(pause.max(*asked)),
+            _ => Some(pause),
+        }
     }
 }
 
@@ -104,6 +106,8 @@ mod tests {
         assert_eq!(policy.next(&status(429, Some(7)), 0, 0.5), Some(Duration::from_secs(7)));
         assert_eq!(policy.next(&status(429, Some(3600)), 0, 0.5), None);
         assert_eq!(policy.next(&status(400, Some(7)), 0, 0.5), None);
+        let pauses: Vec<Option<Duration>> = (0..4).map(|n| policy.next(&status(503, Some(0)), n, 1.0)).collect();
+        assert_eq!(pauses, [Some(1), Some(4), Some(16), None].map(|s| s.map(Duration::from_secs)), "at once is no less than without");
     }
 
     #[test]
