@@ -152,8 +152,11 @@ fn problems(records: &Records, repair: Option<&Repair>, past: &Past) -> Vec<Stri
     if let Some(Repair::Cut { bytes, kept }) = repair {
         warnings.push(format!("the last {bytes} bytes of the session's log were no whole record; they are kept in {}", kept.display()));
     }
-    if past.n_unknown > 0 {
-        warnings.push(format!("the session's log has {} records that this version does not know; they are passed over", past.n_unknown));
+    // What does not read was said above.
+    match past.n_unknown.saturating_sub(records.problems.iter().filter(|problem| problem.is_unread).count()) {
+        0 => {}
+        1 => warnings.push("the session's log has a record that this version does not know; it is passed over".to_owned()),
+        n => warnings.push(format!("the session's log has {n} records that this version does not know; they are passed over")),
     }
     match past.n_unshown {
         0 => {}

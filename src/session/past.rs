@@ -249,6 +249,23 @@ mod tests {
     }
 
     #[test]
+    fn what_a_task_came_to_counts_once_and_where_an_answer_ended_it() {
+        let ended_as = |status| Kind::TaskEnded(TaskEnd { status, response: "So far.".into(), denied: Vec::new() });
+        let one = |status| vec![said("one"), Kind::ModelAsked, answer("So far.", &[]), ended_as(status)];
+        assert!(past(one(RunStatus::Completed)).settled().is_some());
+        // Taken back to where a limit had ended the first task, it goes on; to where it was done, it is done, and was told.
+        let back_to = |status| past([one(status), one(RunStatus::Completed), vec![Kind::SessionRewound { turns: 1 }]].concat());
+        let (limited, done) = (back_to(RunStatus::Limit), back_to(RunStatus::Completed));
+        assert_eq!((limited.settled(), limited.is_done(), limited.status), (None, false, Some(RunStatus::Limit)));
+        assert_eq!((done.settled(), done.is_done()), (None, true));
+        // In a damaged log: behind a call, behind a question, and behind nothing.
+        let end = || ended_as(RunStatus::Completed);
+        assert_eq!(past(vec![said("one"), Kind::ModelAsked, answer("", &["a"]), began("a"), end()]).settled(), None);
+        assert_eq!(past(vec![said("one"), Kind::ModelAsked, end()]).settled(), None);
+        assert_eq!(past(vec![said("one"), end()]).settled(), None);
+    }
+
+    #[test]
     fn what_was_learnt_of_the_model_is_told() {
         let changed = |from, to| Kind::ToolModeChanged { from, to, reason: String::new() };
         let begun = |mode, folded| Kind::PromptBegun { system: "s".into(), tools: Vec::new(), mode, thinking: true, folded };

@@ -61,6 +61,8 @@ pub struct Problem {
     /// Counted from 1.
     pub line: u64,
     pub what: String,
+    /// It is a record of a kind that is known and does not read; it is among the events, as one of an unknown kind.
+    pub is_unread: bool,
 }
 
 /// Reads a log, however it ended.
@@ -74,10 +76,10 @@ pub fn read(path: &Path) -> Result<Records, Error> {
     scan(BufReader::new(file), |line, found| match found {
         Piece::Record(value) => {
             let (event, problem) = to_event(value);
+            problems.extend(problem.map(|what| Problem { line, what, is_unread: event.is_some() }));
             events.extend(event);
-            problems.extend(problem.map(|what| Problem { line, what }));
         }
-        Piece::Damage(what) => problems.push(Problem { line, what }),
+        Piece::Damage(what) => problems.push(Problem { line, what, is_unread: false }),
     })
     .map_err(Error::io("read", path))?;
     if let Some(Kind::SessionStarted { version, .. }) = events.first().map(|event: &Event| &event.kind)
@@ -90,7 +92,7 @@ pub fn read(path: &Path) -> Result<Records, Error> {
         && header.session != named
     {
         let what = format!("the log is named after session {named}, and says that it is that of {}", header.session);
-        problems.push(Problem { line: 1, what });
+        problems.push(Problem { line: 1, what, is_unread: false });
     }
     let named = header.as_ref().map(|header| header.session.clone()).or_else(|| find::session_of(path));
     match named {

@@ -12,6 +12,7 @@ use crate::event::CallStatus;
 use crate::event::Kind;
 use crate::event::OpenAnswer;
 use crate::event::RunStatus;
+use crate::event::TaskEnd;
 use crate::event::ToolCall;
 use crate::event::ToolMode;
 use crate::llm::message::Message;
@@ -42,8 +43,19 @@ pub(super) struct Replay {
     calls: Vec<Asked>,
     /// A call that may change the list of tasks, and its arguments, until it has ended.
     listing: Option<(String, String)>,
-    /// How many changes of the list, and how many things to remember of files, there were before each message of the person.
-    before: Vec<(usize, usize)>,
+    /// What there was before each message of the person.
+    before: Vec<Before>,
+    /// The last answer came to its end and made no call.
+    is_answered: bool,
+}
+
+struct Before {
+    /// Changes of the list of tasks.
+    n_tasks: usize,
+    /// Things to remember of files.
+    n_seen: usize,
+    /// What the task before it came to.
+    ended: Option<TaskEnd>,
 }
 
 impl Replay {
@@ -71,16 +83,19 @@ impl Replay {
                 let before = self.past.history.n_turns();
                 self.past.history.rewind(*turns as usize);
                 let left = self.before.len().saturating_sub(before - self.past.history.n_turns());
-                if let Some((n_tasks, n_seen)) = self.before.drain(left..).next() {
-                    self.past.tasks.truncate(n_tasks);
-                    self.past.seen.truncate(n_seen);
-                }
                 self.past.fullness.counted = None;
                 self.past.open_answer = OpenAnswer::default();
                 self.past.ended = None;
                 self.past.confirmed.clear();
-                // What is left has its answer.
-                (self.past.status, self.past.task) = (Some(RunStatus::Completed), None);
+                if let Some(before) = self.before.drain(left..).next() {
+                    self.past.tasks.truncate(before.n_tasks);
+                    self.past.seen.truncate(before.n_seen);
+                    // Whoever said something behind it knew of it.
+                    (self.past.ended, self.past.is_told) = (before.ended, true);
+                }
+                // What an older log says nothing of has its answer.
+                let status = self.past.ended.as_ref().map_or(RunStatus::Completed, |ended| ended.status);
+                (self.past.status, self.past.task) = (Some(status), None);
             }
             Kind::PromptBegun { system, tools, mode, thinking, folded } => {
                 let (system, tools) = (system.clone(), tools.clone());
@@ -121,23 +136,29 @@ impl Replay {
             }
             Kind::UserMessage { text, images } => {
                 self.give_up();
+                let (n_tasks, n_seen) = (self.past.tasks.len(), self.past.seen.len());
+                self.before.push(Before { n_tasks, n_seen, ended: self.past.ended.take() });
+                self.is_answered = false;
                 self.past.open_answer = OpenAnswer::default();
-                self.past.ended = None;
                 self.past.confirmed.clear();
                 self.past.n_unshown = *images;
                 (self.past.status, self.past.task) = (None, None);
                 self.past.history.say(text);
-                self.before.push((self.past.tasks.len(), self.past.seen.len()));
             }
             Kind::ModelAsked => {
                 self.past.ended = None;
+                self.is_answered = false;
                 self.give_up();
                 self.past.history.asked();
             }
             Kind::AnswerOpen(open) => self.past.open_answer.clone_from(open),
-            Kind::TaskEnded(ended) => (self.past.ended, self.past.is_told) = (Some(ended.clone()), false),
+            // One that stands there again says nothing new, and in a damaged log it may stand where no answer ended anything.
+            Kind::TaskEnded(ended) if self.past.ended.is_none() && (self.is_answered || !ended.is_settled()) => {
+                (self.past.ended, self.past.is_told) = (Some(ended.clone()), false);
+            }
             Kind::AssistantMessage { text, thinking, calls, raw, usage, interrupted, cut, .. } => {
                 self.answer(text, thinking, calls, raw.as_ref());
+                self.is_answered = !interrupted && calls.is_empty();
                 if !interrupted {
                     self.close_answer(text, calls, *cut);
                 }

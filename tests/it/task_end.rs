@@ -87,13 +87,18 @@ fn what_a_task_came_to_is_read_from_the_log() {
     responses.dedup();
     assert_eq!(responses, [None, Some(("I may not.".to_owned(), 1)), None, Some(("Done.".to_owned(), 0))]);
     // A run that was interrupted while it came to its end has not given it; one that came to it has.
-    let left_after = |status: &str| {
+    let run_ended = |status: &str| -> Event {
         let end = json!({"type": "run_finished", "at": "2026-11-27T10:00:05Z", "status": status, "exit_code": 0, "response": "Done.", "turns": 1,
             "tool_calls": 0, "usage": {"prompt": 1, "cached": 0, "completion": 1, "cost_usd": null}, "duration_ms": 1});
-        let end: Event = serde_json::from_value(end).expect("an event");
-        Past::of(&[events.clone(), vec![end]].concat()).settled().is_some()
+        serde_json::from_value(end).expect("an event")
     };
+    let left_after = |status| Past::of(&[events.clone(), vec![run_ended(status)]].concat()).settled().is_some();
     assert_eq!(["completed", "interrupted", "failed"].map(left_after), [false, true, true]);
+    // Told once, it is told, however often it stands in the log.
+    let again = events.last().expect("the end of the task").clone();
+    assert!(matches!(again.kind, Kind::TaskEnded(_)));
+    let past = Past::of(&[events.clone(), vec![run_ended("completed"), again]].concat());
+    assert!(past.settled().is_none() && past.is_done());
     let chat = Kind::SessionResumed { podbay: "1".into(), mode: "auto".into(), task: None };
     let nothing = json!({"type": "run_finished", "at": "2026-11-27T10:00:05Z", "status": "completed", "exit_code": 0, "response": "", "turns": 0,
         "tool_calls": 0, "usage": {"prompt": 0, "cached": 0, "completion": 0, "cost_usd": null}, "duration_ms": 1});
