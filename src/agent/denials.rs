@@ -36,14 +36,14 @@ impl Denials {
 impl Agent {
     /// Counts the denials among the calls of an answer, and says so where there are too many. Nobody is waited for.
     pub(super) fn escalate(&mut self, statuses: &[CallStatus]) {
-        let mut is_due = false;
+        // As it was then: a call that was allowed may have come behind it.
+        let mut due = None;
         for status in statuses {
-            is_due |= self.denials.take(*status, &self.options);
+            if self.denials.take(*status, &self.options) {
+                due = Some(self.denials);
+            }
         }
-        if !is_due {
-            return;
-        }
-        let Denials { in_a_row, in_all } = self.denials;
+        let Some(Denials { in_a_row, in_all }) = due else { return };
         let count = match in_a_row {
             0 | 1 => format!("{in_all} calls were denied by now"),
             n => format!("{n} calls in a row were denied, {in_all} in all"),
