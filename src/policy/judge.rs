@@ -25,6 +25,7 @@ use crate::event::Decision;
 use crate::wire::BytesPath;
 use crate::wire::Call;
 use crate::wire::Glob;
+use crate::wire::Grep;
 use crate::wire::Shell;
 
 /// The longest command that a person is asked about, as it is written in a call: the question shows all of it.
@@ -241,7 +242,10 @@ impl Policy {
             let rule = rule.map(|rule| rule.text().to_owned());
             return Verdict::Ask(Question { action, capabilities, exact, only_once, rule, remedy: remedy_of_shell });
         }
-        let remedy = capabilities.iter().find(|capability| self.decide(capability) == Decision::Deny).map_or("", remedy);
+        let remedy = capabilities
+            .iter()
+            .find(|capability| self.decide(capability) == Decision::Deny)
+            .map_or("", |capability| remedy(capability, reading.is_some()));
         Verdict::Deny { reason: format!("mode {} does not allow to {because}{remedy}", self.mode.as_str()), capabilities }
     }
 
@@ -359,9 +363,13 @@ fn reason_of(rule: &Rule, action: &Action, reading: Option<&Reading>) -> String 
 
 /// Returns how a search names the one folder that its pattern is about, where a rule speaks of others: it is judged by the folder it begins in.
 fn narrower(rule: &Rule, action: &Action) -> Option<String> {
-    let Action::Box(Call::Glob(glob)) = action else { return None };
-    let wild = glob.pattern.find(['*', '?', '[', '{', '\\']).unwrap_or(glob.pattern.len());
-    let (folder, rest) = glob.pattern.split_at(glob.pattern[..wild].rfind('/')?);
+    let (above, pattern, called) = match action {
+        Action::Box(Call::Glob(glob)) => (&glob.path, &glob.pattern, "pattern"),
+        Action::Box(Call::Grep(grep)) => (&grep.path, grep.glob.as_ref()?, "glob"),
+        _ => return None,
+    };
+    let wild = pattern.find(['*', '?', '[', '{', '\\']).unwrap_or(pattern.len());
+    let (folder, rest) = pattern.split_at(pattern[..wild].rfind('/')?);
     let mut folder = folder;
     // A slash at its beginning stands for the folder that is searched.
     while let Some(rest) = folder.strip_prefix("./").or_else(|| folder.strip_prefix('/')) {
@@ -370,12 +378,16 @@ fn narrower(rule: &Rule, action: &Action) -> Option<String> {
     if folder.split('/').any(|part| part == "..") {
         return None;
     }
-    let above = glob.path.to_text();
+    let above = above.to_text();
     let path = if above == "." { folder.to_owned() } else { format!("{}/{folder}", above.trim_end_matches('/')) };
     // With its slash it stays in that folder, as it was meant.
-    let narrow = Glob { path: BytesPath::from_text(&path), pattern: rest.to_owned(), ..glob.clone() };
-    let call = serde_json::json!({ "path": path, "pattern": rest });
-    (!folder.is_empty() && !rule.may_match(&Action::Box(Call::Glob(narrow)), None))
+    let narrow = match action {
+        Action::Box(Call::Grep(grep)) => Call::Grep(Grep { path: BytesPath::from_text(&path), ..grep.clone() }),
+        Action::Box(Call::Glob(glob)) => Call::Glob(Glob { path: BytesPath::from_text(&path), pattern: rest.to_owned(), ..glob.clone() }),
+        _ => return None,
+    };
+    let call = serde_json::json!({ "path": path, called: rest });
+    (!folder.is_empty() && !rule.may_match(&Action::Box(narrow), None))
         .then(|| format!(" (it begins in `{above}`, which may hold what the rule is about; name the folder in `path`: {call})"))
 }
 
@@ -397,7 +409,7 @@ fn in_no_bash(reading: &Reading) -> Option<String> {
 }
 
 /// What the model can do instead.
-fn remedy(capability: &Capability) -> &'static str {
+fn remedy(capability: &Capability, is_command: bool) -> &'static str {
     match capability {
         Capability::BlockedCommand { .. } => "; do it another way, within the project",
         Capability::GatedGit { operation } if operation == "checkout of files" => {
@@ -405,6 +417,9 @@ fn remedy(capability: &Capability) -> &'static str {
         }
         Capability::GatedGit { .. } => "; leave it to the person, and say in your answer what should be run",
         Capability::Network { .. } => "; work with what is in the project, and say what is missing",
+        Capability::ProtectedName { .. } if is_command => {
+            "; leave that file alone, and say what should be in it; where its name is only text, write that with a file tool"
+        }
         Capability::ProtectedName { .. } => "; leave that file alone, and say what should be in it",
         _ => "",
     }

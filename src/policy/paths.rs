@@ -115,6 +115,8 @@ mod tests {
     use super::*;
     use crate::wire::DeleteFile;
     use crate::wire::Glob;
+    use crate::wire::Grep;
+    use crate::wire::GrepOutput;
     use crate::wire::ReadFile;
 
     #[test]
@@ -204,6 +206,21 @@ mod tests {
             assert!(reason.starts_with("the rule `glob(forbidden/**)` denies it (it begins in `.`,") && reason.contains(way), "{reason}");
         }
         assert!(reason("glob(a/secret/**)", "a", "open/*").contains(r#"{"path":"a/open","pattern":"/*"}"#));
+        let grep = Grep {
+            pattern: "x".into(),
+            path: ".".into(),
+            glob: Some("open/*".into()),
+            context: 0,
+            case_insensitive: false,
+            output: GrepOutput::Content,
+            max_results: 9,
+            timeout_ms: 1,
+            protected: false,
+        };
+        let options = Options { deny: vec!["grep(secret/**)".to_owned()], ..Options::default() };
+        let verdict = Policy::new(Mode::Auto, &options).expect("a good rule").judge(Action::Box(Call::Grep(grep)));
+        let way = r#"name the folder in `path`: {"path":"open","glob":"/*"}"#;
+        assert!(matches!(&verdict, Verdict::Deny { reason, .. } if reason.contains(way)), "{verdict:?}");
         // Where that would be denied as well, or there is no such folder, no way is told.
         for (rule, pattern) in [
             ("glob(forbidden/**)", "forbidden/*"),

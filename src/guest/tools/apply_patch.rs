@@ -84,7 +84,12 @@ impl Patching<'_> {
                 })
             }
             PatchAction::Delete { hunks } => {
-                let (Taken { at, by_link }, text) = self.old_file(&file.path, !hunks.is_empty())?;
+                let (Taken { at, by_link }, text) = self.old_file(&file.path, !hunks.is_empty()).map_err(|fault| match fault {
+                    Fault::IsDirectory { path } => {
+                        refused(&path, "is a directory, and a patch deletes files; use delete_file with `recursive`")
+                    }
+                    fault => fault,
+                })?;
                 refuse_link(by_link, &file.path)?;
                 // Without a text that it must hold, it is deleted as it was seen.
                 if hunks.is_empty() && self.all.is_stale(at, self.seen) {

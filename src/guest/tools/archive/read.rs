@@ -74,10 +74,14 @@ fn each_of_zip(path: &BytesPath, file: File, stop: &Stop<'_>, visit: Visit<'_>) 
         ZipError::UnsupportedArchive(why) => refused(path, format!("is a zip of a kind that is not read here ({why}); use bash for it")),
         error => refused(path, format!("cannot be read as a zip, so it is damaged, cut off or none ({error}); {GET_WHOLE}")),
     };
-    refuse_many_names(path, &file)?;
+    let counts = refuse_many_names(path, &file)?;
     let mut archive = zip::ZipArchive::new(file).map_err(bad)?;
     if archive.len() as u64 > MAX_ENTRIES {
         return Err(too_many(path));
+    }
+    // Of two entries with one name the library keeps the last.
+    if !counts.contains(&(archive.len() as u64)) {
+        return Err(refused(path, "holds a name more than once, and only the last of them could be read; use bash (unzip) for it"));
     }
     for at in 0..archive.len() {
         let mut inner = archive.by_index(at).map_err(bad)?;
@@ -101,15 +105,16 @@ fn each_of_zip(path: &BytesPath, file: File, stop: &Stop<'_>, visit: Visit<'_>) 
     Ok(())
 }
 
-/// A zip says at its end how many names it has; all are read before the first can be looked at.
-fn refuse_many_names(path: &BytesPath, mut file: &File) -> Result<(), Fault> {
+/// A zip says at its end how many names it has; all are read before the first can be looked at. Returns what it says: once, but for marks that
+/// stand there by chance.
+fn refuse_many_names(path: &BytesPath, mut file: &File) -> Result<Vec<u64>, Fault> {
     let mut end = Vec::new();
     let length = file.seek(SeekFrom::End(0)).unwrap_or(0);
     let read = file.seek(SeekFrom::Start(length.saturating_sub(END_MAX))).and_then(|_| file.take(END_MAX).read_to_end(&mut end));
     read.and_then(|_| file.seek(SeekFrom::Start(0))).map_err(|error| refused(path, format!("cannot be read: {error}; {GET_WHOLE}")))?;
     let marks = end.windows(12).filter(|bytes| bytes.starts_with(END_MARK));
-    let many = |bytes: &[u8]| u64::from(u16::from_le_bytes([bytes[10], bytes[11]])) > MAX_ENTRIES;
-    if marks.into_iter().any(many) { Err(too_many(path)) } else { Ok(()) }
+    let counts: Vec<u64> = marks.map(|bytes| u64::from(u16::from_le_bytes([bytes[10], bytes[11]]))).collect();
+    if counts.iter().any(|n| *n > MAX_ENTRIES) { Err(too_many(path)) } else { Ok(counts) }
 }
 
 fn each_of_tar(path: &BytesPath, source: impl Read, stop: &Stop<'_>, visit: Visit<'_>) -> Result<(), Fault> {
