@@ -42,8 +42,10 @@ const AWKS: [&str; 5] = ["awk", "gawk", "mawk", "nawk", "original-awk"];
 /// `"COMMAND" | getline`.
 pub fn named_by_awk(command: &Command) -> Vec<(&str, bool)> {
     let is_awk = command.name().is_some_and(|name| AWKS.contains(&name));
-    let programs = command.arguments().iter().filter(|word| is_awk && word.text.contains('"'));
-    programs.flat_map(|word| named_in_awk(&word.text)).take(NAMES_MAX).collect()
+    let given = command.redirections.iter().filter(|redirection| redirection.operator.starts_with("<<"));
+    let given = given.filter_map(|redirection| redirection.target.as_ref()).chain(command.arguments()).map(|word| word.text.as_str());
+    let programs = given.chain(command.given.as_deref()).chain(command.runs.iter().map(String::as_str));
+    programs.filter(|text| is_awk && text.contains('"')).flat_map(named_in_awk).take(NAMES_MAX).collect()
 }
 
 fn named_in_awk(program: &str) -> Vec<(&str, bool)> {

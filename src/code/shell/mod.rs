@@ -65,6 +65,7 @@ pub use runs::RUNNING;
 pub use runs::is_language;
 pub use sed_script::SedScripts;
 pub use sed_script::files_of_sed;
+pub use sed_script::given as given_to_sed;
 pub use values::ABOVE;
 pub use values::GIT_FOLDER;
 pub use values::HERE;

@@ -3,6 +3,7 @@
 use super::Command;
 use super::LineProgram;
 use super::Word;
+use super::sed_script;
 use super::written::key;
 
 /// Shells and commands of theirs that run a file.
@@ -270,6 +271,12 @@ pub(super) fn programs(command: &Command, before: Option<&Command>) -> Vec<Strin
     let Some(name) = command.name() else { return Vec::new() };
     if RUNNING.contains(&name) && command.arguments().iter().any(is_login) {
         return STARTUP.map(ToOwned::to_owned).to_vec();
+    }
+    if matches!(name, "sed" | "gsed") {
+        let words = command.arguments();
+        let behind = words.windows(2).filter(|pair| sed_script::is_script_option(&pair[0].text)).map(|pair| pair[1].text.as_str());
+        let glued = words.iter().filter_map(|word| word.text.strip_prefix("--file=").or_else(|| sed_script::behind_letter(&word.text)));
+        return behind.chain(glued).map(|file| key(&Word::unknown(file))).collect();
     }
     let is_language = is_language(name);
     let rules = tool(command).and_then(|tool| RULES.iter().find(|(known, ..)| *known == tool));

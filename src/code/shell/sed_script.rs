@@ -3,6 +3,7 @@
 //! Every command of the language is known here, so that a script that only edits is not taken for one that starts something. Where two kinds
 //! of sed may take a script apart otherwise, it counts as one that does.
 
+use super::Command;
 use super::Word;
 
 /// Options that name no script and start nothing, but for `-i` and `-l`, which may have a value in the same word.
@@ -108,6 +109,32 @@ impl<'a> SedScripts<'a> {
         self.scripts.extend(script);
         self.may_be_more |= script.is_none();
     }
+}
+
+/// Returns the script that `sed` is given on its input: `sed -f - FILE <<E`.
+pub fn given(command: &Command) -> Option<&str> {
+    let words = command.arguments();
+    let is_input = |text: &str| matches!(text, "-" | "/dev/stdin" | "/dev/fd/0");
+    let glued = |word: &Word| word.text.strip_prefix("--file=").or_else(|| behind_letter(&word.text)).is_some_and(is_input);
+    let pairs = || words.windows(2).any(|pair| is_script_option(&pair[0].text) && is_input(&pair[1].text));
+    if !words.iter().any(glued) && !pairs() {
+        return None;
+    }
+    let given = command.redirections.iter().rev().find(|redirection| redirection.operator.starts_with("<<"));
+    let given = given.and_then(|redirection| redirection.target.as_ref()).map(|word| word.text.as_str());
+    given.or(command.given.as_deref())
+}
+
+/// Returns whether the word behind this one names a file with a script: `-f`, `-nf`.
+pub(super) fn is_script_option(text: &str) -> bool {
+    text == "--file" || (text.ends_with('f') && text.starts_with('-') && !text.starts_with("--"))
+}
+
+/// Returns the file that stands right behind the letter of its option: `-fFILE`, `-nfFILE`.
+pub(super) fn behind_letter(text: &str) -> Option<&str> {
+    let letters = text.strip_prefix('-').filter(|letters| !letters.starts_with('-'))?;
+    let (before, file) = letters.split_once('f')?;
+    (!file.is_empty() && before.chars().all(|c| "nErsuz".contains(c))).then_some(file)
 }
 
 /// Returns whether a script prints something, or cannot be read.

@@ -235,7 +235,8 @@ pub(in crate::policy) fn named(script: &Script, around: &Around<'_>, at: usize) 
     } else if COPIES.contains(&name) || command.redirections.iter().any(Redirection::writes) {
         texts.extend(own.iter().chain(read).filter(|word| may_be_program(word)).map(|word| word.text.as_str()));
     }
-    texts.extend(command.runs.iter().map(String::as_str));
+    // What a script of `sed` starts is read, and the rest is patterns.
+    texts.extend(command.runs.iter().filter(|_| !matches!(name, "sed" | "gsed")).map(String::as_str));
     texts.extend(around.heard.get(&at).into_iter().flatten());
     if AWKS.contains(&name) {
         texts.extend(&around.exported);

@@ -32,6 +32,8 @@ const WRITES: [&str; 24] = [
     "rm", "mv", "cp", "ln", "tee", "touch", "install", "truncate", "dd", "chmod", "chown", "chgrp", "shred", "unlink", "rmdir", "mkdir",
     "sed", "rsync", "scp", "unzip", "vim", "vi", "nano", "patch",
 ];
+/// Options behind which many programs are told the file that they write.
+const OUTPUTS: [&str; 6] = ["-keyout", "-o", "-out", "--keyout", "--out", "--output"];
 /// Programs that show all of what they read.
 const SHOWS: [&str; 19] = [
     "cat", "tac", "head", "tail", "less", "more", "nl", "od", "xxd", "hexdump", "hd", "strings", "base64", "base32", "paste", "rev",
@@ -85,6 +87,10 @@ pub(super) fn names(command: &Command, ground: &Ground, only_reads: bool) -> BTr
         let kept = if is_written { Kept::All } else { Kept::Secrets };
         text.split_whitespace().for_each(|part| look(part, kept, &mut names));
     }
+    if matches!(name, "sed" | "gsed") {
+        let scripts = command.runs.iter().map(String::as_str).chain(shell::given_to_sed(command));
+        scripts.flat_map(files_of_sed).for_each(|file| look(file, Kept::All, &mut names));
+    }
     names.extend(in_texts::names(command));
     // What `xargs` is given it may read itself.
     if !opens_words(command) || (command.starts_another && name != "xargs") {
@@ -92,16 +98,16 @@ pub(super) fn names(command: &Command, ground: &Ground, only_reads: bool) -> BTr
     }
     names.extend(ground.secret());
     names.extend(shown(command, ground));
-    let kept = match name {
-        _ if only_reads => Kept::Secrets,
-        _ if WRITES.contains(&name) => Kept::All,
-        _ => Kept::Secrets,
-    };
+    let is_moved = || name == "git" && command.arguments().first().is_some_and(|verb| verb.text == "mv");
+    let kept = if !only_reads && (WRITES.contains(&name) || is_moved()) { Kept::All } else { Kept::Secrets };
     let mut skip = false;
     let looked_for = searched(command);
     let left_out = left_out(command);
     for (at, word) in command.arguments().iter().enumerate() {
         let text = word.text.as_str();
+        // What is made: `openssl req -keyout server.key`.
+        let is_output = !only_reads && at > 0 && OUTPUTS.contains(&command.arguments()[at - 1].text.as_str());
+        let kept = if is_output { Kept::All } else { kept };
         if std::mem::take(&mut skip) || looked_for == Some(at) || left_out.contains(&at) {
             continue;
         }

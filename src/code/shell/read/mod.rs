@@ -152,6 +152,22 @@ struct Reader {
     given_words: usize,
 }
 
+/// A text for a shell, with the words that it is given where those are said.
+type Text = (String, Option<Vec<Word>>);
+
+/// Tells texts for a shell from commands.
+fn apart(inner: Vec<Inner>) -> (Vec<Text>, Vec<Command>) {
+    let (mut texts, mut commands) = (Vec::new(), Vec::new());
+    for inner in inner {
+        match inner {
+            Inner::Command(command) => commands.push(command),
+            Inner::Text(text) => texts.push((text, None)),
+            Inner::Called(text, words) => texts.push((text, Some(words))),
+        }
+    }
+    (texts, commands)
+}
+
 /// Returns how many words a text is given, behind the name that comes first.
 fn n_given(words: &[Word]) -> usize {
     let may_be_many = |word: &Word| word.kind != WordKind::Known && (!word.quoted || word.text.contains('@'));
@@ -328,14 +344,7 @@ impl Reader {
             for (what, why) in unwrapped.doubts {
                 self.doubt(&what, why);
             }
-            let (mut texts, mut inner_commands) = (Vec::new(), Vec::new());
-            for inner in unwrapped.inner {
-                match inner {
-                    Inner::Command(command) => inner_commands.push(command),
-                    Inner::Text(text) => texts.push((text, None)),
-                    Inner::Called(text, words) => texts.push((text, Some(words))),
-                }
-            }
+            let (mut texts, mut inner_commands) = apart(unwrapped.inner);
             command.starts_another = unwrapped.nothing_else && (!texts.is_empty() || !inner_commands.is_empty());
             self.note_aliases(&command);
             inner_commands.extend(self.aliased(&command));
@@ -346,6 +355,10 @@ impl Reader {
                 let name = command.name().unwrap_or_default().to_owned();
                 self.doubt(&name, TOO_MUCH);
             }
+            let in_files = command.name().map(|name| unwrap::started_by(name, &command.runs)).unwrap_or_default();
+            let (more_texts, more_commands) = apart(in_files);
+            texts.extend(more_texts);
+            inner_commands.extend(more_commands);
             let recipes = rules_of(&command);
             if command.is_started {
                 self.files.note_started(&command, self.script.commands.len());

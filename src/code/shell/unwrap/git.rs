@@ -35,6 +35,9 @@ const HARMLESS: [&str; 26] = [
     "http.sslverify",
 ];
 
+/// Values that turn something on or off.
+const SWITCHES: [&str; 9] = ["always", "auto", "false", "input", "never", "no", "off", "on", "true"];
+
 /// What `git` starts besides itself: programs in settings, in options, and behind some of its verbs.
 pub(super) fn git(arguments: &[Word], unwrapped: &mut Unwrapped) {
     let mut at = 0;
@@ -83,8 +86,14 @@ fn setting(word: Option<&Word>, unwrapped: &mut Unwrapped) {
     let name = name.to_ascii_lowercase();
     alias(&name, value, unwrapped);
     let is_plain_pager = name == "core.pager" && matches!(value, "cat" | "");
-    if !is_plain_pager && !HARMLESS.iter().any(|known| name == *known || (known.ends_with('.') && name.starts_with(known))) {
-        unwrapped.doubt(text, "a setting that may make git run a program");
+    if is_plain_pager || HARMLESS.iter().any(|known| name == *known || (known.ends_with('.') && name.starts_with(known))) {
+        return;
+    }
+    unwrapped.doubt(text, "a setting that may make git run a program");
+    // Most settings that git has a shell run say it plainly: `core.editor`, `diff.external`, `filter.NAME.clean`.
+    let is_choice = SWITCHES.contains(&value) || value.bytes().all(|byte| byte.is_ascii_digit());
+    if !is_choice && !name.starts_with("alias.") && !value.starts_with('!') {
+        unwrapped.inner.push(Inner::Text(value.to_owned()));
     }
 }
 

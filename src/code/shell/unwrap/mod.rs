@@ -73,7 +73,7 @@ pub(super) fn unwrap(command: &Command) -> Unwrapped {
     environment::named(name, arguments, &mut unwrapped);
     shell::evaluated(name, command, &mut unwrapped);
     starters::started(name, command, &mut unwrapped);
-    literal::handed(name, arguments, &mut unwrapped);
+    literal::handed(command, name, &mut unwrapped);
     match name {
         "bash" | "sh" | "dash" | "zsh" | "ksh" | "ash" | "rbash" | "fish" => shell::shell(command, name, &mut unwrapped),
         "eval" => shell::eval(arguments, &mut unwrapped),
@@ -92,7 +92,7 @@ pub(super) fn unwrap(command: &Command) -> Unwrapped {
             unwrapped.doubt(name, "it may run what it is given");
         }
         "find" | "gfind" => find::find(command, &mut unwrapped),
-        "sed" | "gsed" => sed::sed(arguments, &mut unwrapped),
+        "sed" | "gsed" => sed::sed(command, &mut unwrapped),
         "git" => git::git(arguments, &mut unwrapped),
         _ if git::verb_of(name).is_some() => git::git(&git::with_verb(name, arguments), &mut unwrapped),
         "su" | "script" | "flock" | "runuser" if arguments.iter().any(is_text_option) => {
@@ -116,6 +116,12 @@ pub(super) fn unwrap(command: &Command) -> Unwrapped {
         }
     }
     unwrapped
+}
+
+/// Returns what a program starts that is given these programs in its own language, which lie in files.
+pub(super) fn started_by(name: &str, programs: &[String]) -> Vec<Inner> {
+    let programs = programs.iter().map(String::as_str);
+    if matches!(name, "sed" | "gsed") { programs.flat_map(sed::started_by).collect() } else { literal::commands(name, programs) }
 }
 
 fn is_text_option(word: &Word) -> bool {

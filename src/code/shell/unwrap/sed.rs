@@ -1,6 +1,7 @@
 //! What `sed` has a shell run: the command behind `e`, and what `s` makes of a line with that flag.
 
-use super::super::Word;
+use super::super::Command;
+use super::super::sed_script;
 use super::super::sed_script::BETWEEN;
 use super::super::sed_script::SedScripts;
 use super::super::sed_script::behind_addresses;
@@ -14,11 +15,18 @@ use super::shell::read_by;
 const TEXTS_MAX: usize = 8;
 
 /// Adds the texts that a shell is handed. What the files say is none of them.
-pub(super) fn sed(arguments: &[Word], unwrapped: &mut Unwrapped) {
-    for text in SedScripts::of(arguments).scripts.iter().flat_map(|script| texts(script)).take(TEXTS_MAX) {
+pub(super) fn sed(command: &Command, unwrapped: &mut Unwrapped) {
+    let told = SedScripts::of(command.arguments());
+    let given = sed_script::given(command);
+    for text in told.scripts.iter().copied().chain(given).flat_map(texts).take(TEXTS_MAX) {
         read_by("sh", &text, unwrapped);
         unwrapped.inner.push(Inner::Text(text));
     }
+}
+
+/// Returns the texts that a script in a file hands to a shell.
+pub(super) fn started_by(script: &str) -> impl Iterator<Item = Inner> {
+    texts(script).into_iter().take(TEXTS_MAX).map(Inner::Text)
 }
 
 /// Returns what a script has a shell run, as far as it can be read.
