@@ -23,8 +23,7 @@ pub fn patched(command: &Command) -> Vec<&str> {
     if !applies {
         return Vec::new();
     }
-    let given = command.redirections.iter().filter(|redirection| redirection.operator.starts_with("<<"));
-    let texts = given.filter_map(|redirection| Some(redirection.target.as_ref()?.text.as_str())).chain(command.given.as_deref());
+    let texts = command.documents().map(|word| word.text.as_str()).chain(command.given.as_deref());
     let names = texts.flat_map(str::lines).filter_map(named_in_line).map(|name| name.trim().trim_matches('"'));
     names.filter(|name| !name.is_empty() && *name != "/dev/null").take(NAMES_MAX).collect()
 }
@@ -42,9 +41,7 @@ const AWKS: [&str; 5] = ["awk", "gawk", "mawk", "nawk", "original-awk"];
 /// `"COMMAND" | getline`.
 pub fn named_by_awk(command: &Command) -> Vec<(&str, bool)> {
     let is_awk = command.name().is_some_and(|name| AWKS.contains(&name));
-    let given = command.redirections.iter().filter(|redirection| redirection.operator.starts_with("<<"));
-    let given = given.filter_map(|redirection| redirection.target.as_ref()).chain(command.arguments()).map(|word| word.text.as_str());
-    let programs = given.chain(command.given.as_deref()).chain(command.runs.iter().map(String::as_str));
+    let programs = command.told().chain(command.runs.iter().map(String::as_str));
     programs.filter(|text| is_awk && text.contains('"')).flat_map(named_in_awk).take(NAMES_MAX).collect()
 }
 
@@ -106,9 +103,8 @@ pub(super) fn files(command: &Command) -> Vec<&str> {
             let is_language = ["awk", "bash", "gawk", "node", "perl", "python", "ruby"].iter().any(|language| {
                 name.strip_prefix(language).is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.'))
             });
-            let given = command.redirections.iter().filter(|redirection| redirection.operator.starts_with("<<"));
-            let given = given.filter_map(|redirection| redirection.target.as_ref());
-            let texts = arguments.iter().chain(given).filter(|_| is_language && name != "bash").map(|word| word.text.as_str());
+            let texts =
+                arguments.iter().chain(command.documents()).filter(|_| is_language && name != "bash").map(|word| word.text.as_str());
             let opening = texts.filter(|text| OPENING.iter().any(|opening| text.contains(opening)));
             let names = opening
                 .flat_map(|text| text.split(['"', '\'', '`']))

@@ -131,6 +131,17 @@ impl Command {
         self.words.get(1..).unwrap_or_default()
     }
 
+    /// Returns the texts that stand there for it to read: here-documents and here-strings.
+    pub fn documents(&self) -> impl DoubleEndedIterator<Item = &Word> {
+        let given = self.redirections.iter().filter(|redirection| redirection.operator.starts_with("<<"));
+        given.filter_map(|redirection| redirection.target.as_ref())
+    }
+
+    /// Returns all texts among which may be a program in a language of its own: what is given to read, then the words behind its name.
+    pub fn told(&self) -> impl Iterator<Item = &str> {
+        self.documents().chain(self.arguments()).map(|word| word.text.as_str()).chain(self.given.as_deref())
+    }
+
     /// Returns the program's name without its folders, where it is known.
     pub fn name(&self) -> Option<&str> {
         let program = self.program()?.known()?;

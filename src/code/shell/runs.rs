@@ -201,9 +201,12 @@ pub(super) fn named(command: &Command) -> Vec<String> {
     if !is_language(name) {
         return Vec::new();
     }
-    let given = command.redirections.iter().filter(|redirection| redirection.operator.starts_with("<<"));
-    let given = given.filter_map(|redirection| redirection.target.as_ref()).chain(command.arguments()).map(|word| word.text.as_str());
-    let texts = given.filter(|text| text.contains(['"', '\'', '(', '\n']) || text.contains("import ")).chain(command.given.as_deref());
+    let texts = command
+        .documents()
+        .chain(command.arguments())
+        .map(|word| word.text.as_str())
+        .filter(|text| text.contains(['"', '\'', '(', '\n']) || text.contains("import "))
+        .chain(command.given.as_deref());
     // `PYTHONSTARTUP=a.py`, `NODE_OPTIONS='-r ./a.js'`.
     let texts = texts.chain(command.assignments.iter().filter_map(|set| Some(set.value.as_ref()?.text.as_str())));
     let parts = texts.flat_map(|text| text.split(|c| BETWEEN.contains(c))).filter(|part| !part.is_empty()).take(NAMES_MAX);

@@ -120,9 +120,7 @@ pub fn given(command: &Command) -> Option<&str> {
     if !words.iter().any(glued) && !pairs() {
         return None;
     }
-    let given = command.redirections.iter().rev().find(|redirection| redirection.operator.starts_with("<<"));
-    let given = given.and_then(|redirection| redirection.target.as_ref()).map(|word| word.text.as_str());
-    given.or(command.given.as_deref())
+    command.documents().next_back().map(|word| word.text.as_str()).or(command.given.as_deref())
 }
 
 /// Returns whether the word behind this one names a file with a script: `-f`, `-nf`.

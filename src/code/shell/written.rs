@@ -54,9 +54,7 @@ pub(super) fn filters(command: &Command) -> bool {
 
 /// Returns what stands in the text for a command to read.
 pub(super) fn handed(command: &Command) -> Option<String> {
-    let given = command.redirections.iter().filter(|redirection| redirection.operator.starts_with("<<"));
-    let texts: Vec<&str> =
-        given.filter_map(|redirection| Some(redirection.target.as_ref()?.text.as_str())).chain(command.given.as_deref()).collect();
+    let texts: Vec<&str> = command.documents().map(|word| word.text.as_str()).chain(command.given.as_deref()).collect();
     (!texts.is_empty()).then(|| texts.join("\n"))
 }
 

@@ -86,10 +86,7 @@ pub(super) fn names(command: &Command) -> BTreeSet<String> {
     if !is_by_lines && (!is_language(name) || READ.contains(&name)) {
         return names;
     }
-    let given = command.redirections.iter().filter(|redirection| redirection.operator.starts_with("<<"));
-    let given = given.filter_map(|redirection| redirection.target.as_ref());
-    let texts = command.arguments().iter().chain(given).map(|word| word.text.as_str()).chain(command.given.as_deref());
-    for text in texts.chain(command.runs.iter().map(String::as_str)) {
+    for text in command.told().chain(command.runs.iter().map(String::as_str)) {
         if is_by_lines { ordered(text, &mut names) } else { opened(text, &mut names) }
     }
     // `F=.env perl -e 'open F, $ENV{F}'`

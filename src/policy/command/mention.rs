@@ -223,9 +223,7 @@ pub(in crate::policy) fn named(script: &Script, around: &Around<'_>, at: usize) 
         // Behind such a word stands a command of its own: `tox exec -- …`, `just --command …`.
         let has_command = own.iter().any(|word| matches!(word.text.as_str(), "--" | "--command" | "-c"));
         let is_target = |word: &&Word| BUILDS.contains(&name) && !has_command && !word.text.starts_with('-') && !word.text.contains('=');
-        let given = command.redirections.iter().filter(|redirection| redirection.operator.starts_with("<<"));
-        let given = given.filter_map(|redirection| redirection.target.as_ref());
-        let words = own.iter().filter(|word| !is_target(word)).chain(given).chain(read.filter(|word| may_be_program(word)));
+        let words = own.iter().filter(|word| !is_target(word)).chain(command.documents()).chain(read.filter(|word| may_be_program(word)));
         texts.extend(words.map(|word| word.text.as_str()));
         texts.extend(command.given.as_deref());
         texts.extend(&around.exported);

@@ -20,10 +20,7 @@ const COMMANDS_MAX: usize = 8;
 
 /// Adds the commands that such a program starts, where they are written out.
 pub(super) fn handed(command: &Command, name: &str, unwrapped: &mut Unwrapped) {
-    let given = command.redirections.iter().filter(|redirection| redirection.operator.starts_with("<<"));
-    let given = given.filter_map(|redirection| redirection.target.as_ref()).chain(command.arguments());
-    let programs = given.map(|word| word.text.as_str()).chain(command.given.as_deref());
-    unwrapped.inner.extend(commands(name, programs));
+    unwrapped.inner.extend(commands(name, command.told()));
 }
 
 /// Returns the commands that programs in the language of this interpreter start.
