@@ -55,19 +55,26 @@ pub(super) struct Before {
 impl Before {
     pub(super) fn add(&mut self, text: &str) {
         self.is_shown &= text.trim().is_empty();
-        for (n, line) in text.split('\n').enumerate() {
-            if n > 0 {
-                self.end_line();
-            }
-            let room = HEAD.saturating_sub(self.head.len());
-            self.head.push_str(&line[..line.ceil_char_boundary(room)]);
+        let mut rest = text;
+        while let Some(at) = memchr::memchr(b'\n', rest.as_bytes()) {
+            self.keep_head(&rest[..at]);
+            self.end_line();
+            rest = &rest[at + 1..];
         }
+        self.keep_head(rest);
         if text.len() >= MAX {
             self.text.clear();
         }
         self.text.push_str(last(text));
         if self.text.len() > 2 * MAX {
             self.text = last(&self.text).to_owned();
+        }
+    }
+
+    fn keep_head(&mut self, line: &str) {
+        let room = HEAD.saturating_sub(self.head.len());
+        if room > 0 {
+            self.head.push_str(&line[..line.ceil_char_boundary(room)]);
         }
     }
 

@@ -4,6 +4,18 @@ use super::openers;
 
 /// Most marks of code that are taken together: a model that goes in circles may write nothing else.
 pub(super) const MARKS_MAX: usize = 128;
+/// Bytes within a line at which something may begin or end; looked up, as nearly every byte of an answer is none of them.
+static STOPS: [bool; 256] = {
+    let mut stops = [false; 256];
+    let mut byte = 0_u8;
+    loop {
+        stops[byte as usize] = matches!(byte, b'\n' | b'`') || openers::may_begin(byte);
+        if byte == u8::MAX {
+            break stops;
+        }
+        byte += 1;
+    }
+};
 
 #[derive(Debug)]
 pub(super) struct Line {
@@ -77,7 +89,7 @@ impl Line {
                 _ if self.blank && in_the_open && (byte.is_ascii_alphabetic() || matches!(byte, b'{' | b'>' | b'_')) => return at,
                 _ => {
                     self.blank = false;
-                    let next = |byte: &u8| matches!(*byte, b'\n' | b'`') || openers::may_begin(*byte) || addresses && *byte == b'>';
+                    let next = |byte: &u8| STOPS[usize::from(*byte)] || addresses && *byte == b'>';
                     at = bytes[at..].iter().position(next).map_or(bytes.len(), |n| at + n);
                     continue;
                 }

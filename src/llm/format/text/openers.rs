@@ -217,7 +217,7 @@ pub(super) const ANSWERS: [&str; 5] = ["<|START_RESPONSE|>", "<|START_TEXT|>", "
 const MIN_CUT: usize = 6;
 
 /// Bytes that begin a token.
-pub(super) fn may_begin(byte: u8) -> bool {
+pub(super) const fn may_begin(byte: u8) -> bool {
     matches!(byte, b'<' | b'[' | b']' | 0xE2)
 }
 

@@ -106,6 +106,8 @@ impl Within {
 
     /// Returns what ends what this line opens.
     fn opened(&self) -> Option<End> {
+        // Each of them has one of these, and most lines have none.
+        memchr::memchr2(b'<', b'*', self.head.as_bytes())?;
         if self.head.starts_with(['\t']) || self.head.starts_with("    ") {
             return None;
         }
