@@ -258,6 +258,21 @@ mod tests {
         let (limited, done) = (back_to(RunStatus::Limit), back_to(RunStatus::Completed));
         assert_eq!((limited.settled(), limited.is_done(), limited.status), (None, false, Some(RunStatus::Limit)));
         assert_eq!((done.settled(), done.is_done()), (None, true));
+        // A chat that is left without a word ends no task.
+        let usage = Usage::default();
+        let left = Kind::RunFinished {
+            status: RunStatus::Completed,
+            exit_code: 0,
+            response: String::new(),
+            turns: 0,
+            tool_calls: 0,
+            usage,
+            limit: None,
+            error: None,
+            duration_ms: 1,
+        };
+        let chat = Kind::SessionResumed { podbay: "1".into(), mode: "auto".into(), task: None };
+        assert!(!past([one(RunStatus::Limit), vec![chat, left]].concat()).is_done());
         // In a damaged log: behind a call, behind a question, and behind nothing.
         let end = || ended_as(RunStatus::Completed);
         assert_eq!(past(vec![said("one"), Kind::ModelAsked, answer("", &["a"]), began("a"), end()]).settled(), None);

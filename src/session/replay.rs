@@ -202,9 +202,13 @@ impl Replay {
             Kind::ContextNear { percent, .. } => self.past.fullness.warned = *percent,
             Kind::CheckpointMade { .. } => self.past.fullness.has_checkpoint = true,
             Kind::RunFinished { status, response, .. } => {
-                self.past.status = Some(*status);
-                // One that was stopped, or failed, while it came to its end has not; nor has a chat in which nothing was said.
-                self.past.is_told |= self.past.ended.as_ref().is_some_and(|ended| ended.status == *status && ended.response == *response);
+                // One that was stopped, or failed, while it came to its end has not said it; a chat in which nothing was said is about no task.
+                let is_its_end = |ended: &TaskEnd| ended.status == *status && ended.response == *response;
+                match &self.past.ended {
+                    Some(ended) if is_its_end(ended) => (self.past.status, self.past.is_told) = (Some(*status), true),
+                    Some(ended) => self.past.status = Some(ended.status),
+                    None => self.past.status = Some(*status),
+                }
             }
             Kind::Unknown => self.past.n_unknown += 1,
             _ => {}
