@@ -41,11 +41,12 @@ const AWKS: [&str; 5] = ["awk", "gawk", "mawk", "nawk", "original-awk"];
 /// `"COMMAND" | getline`.
 pub fn named_by_awk(command: &Command) -> Vec<(&str, bool)> {
     let is_awk = command.name().is_some_and(|name| AWKS.contains(&name));
-    let programs = command.told().chain(command.runs.iter().map(String::as_str));
-    programs.filter(|text| is_awk && text.contains('"')).flat_map(named_in_awk).take(NAMES_MAX).collect()
+    let in_files = command.run_files().filter(|(name, _)| AWKS.contains(name)).map(|(_, text)| text);
+    let programs = command.told().filter(|_| is_awk).chain(in_files);
+    programs.filter(|text| text.contains('"')).flat_map(named_in_awk).take(NAMES_MAX).collect()
 }
 
-fn named_in_awk(program: &str) -> Vec<(&str, bool)> {
+pub(super) fn named_in_awk(program: &str) -> Vec<(&str, bool)> {
     let mut named = Vec::new();
     let mut at = 0;
     while let Some(begin) = program[at..].find('"').map(|begin| at + begin + 1) {

@@ -1,6 +1,8 @@
 use std::fmt;
 use std::ops::Range;
 
+use super::runs;
+
 /// All that a text may start, as far as it can be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Script {
@@ -135,6 +137,11 @@ impl Command {
     pub fn documents(&self) -> impl DoubleEndedIterator<Item = &Word> {
         let given = self.redirections.iter().filter(|redirection| redirection.operator.starts_with("<<"));
         given.filter_map(|redirection| redirection.target.as_ref())
+    }
+
+    /// Returns what it takes for programs of the files that the text wrote, each with the program that reads it.
+    pub fn run_files(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.runs.iter().map(|text| (runs::interpreter(text).or_else(|| self.name()).unwrap_or_default(), text.as_str()))
     }
 
     /// Returns all texts among which may be a program in a language of its own: what is given to read, then the words behind its name.

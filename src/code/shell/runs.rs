@@ -323,11 +323,16 @@ pub(super) fn programs(command: &Command, before: Option<&Command>) -> Vec<Strin
 
 /// Returns whether it is a shell that reads a file which is run by its own name, as far as the file's first line says it.
 pub(super) fn is_for_shell(text: &str) -> bool {
-    let Some(line) = text.strip_prefix("#!").map(|rest| rest.lines().next().unwrap_or_default()) else { return true };
+    interpreter(text).is_none_or(|name| RUNNING.contains(&name) && !matches!(name, "source" | "."))
+}
+
+/// Returns the program that a file's first line names to read it.
+pub(super) fn interpreter(text: &str) -> Option<&str> {
+    let line = text.strip_prefix("#!")?.lines().next().unwrap_or_default();
     let mut names = line.split_whitespace().map(|word| word.rsplit('/').next().unwrap_or(word));
     let first = names.next().unwrap_or_default();
-    let name = if first == "env" { names.next().unwrap_or_default() } else { first };
-    RUNNING.contains(&name) && !matches!(name, "source" | ".")
+    // `env -S python3 -u`
+    Some(if first == "env" { names.find(|name| !name.starts_with('-')).unwrap_or_default() } else { first })
 }
 
 #[cfg(test)]

@@ -234,7 +234,7 @@ pub(in crate::policy) fn named(script: &Script, around: &Around<'_>, at: usize) 
         texts.extend(own.iter().chain(read).filter(|word| may_be_program(word)).map(|word| word.text.as_str()));
     }
     // What a script of `sed` starts is read, and the rest is patterns.
-    texts.extend(command.runs.iter().filter(|_| !matches!(name, "sed" | "gsed")).map(String::as_str));
+    texts.extend(command.run_files().filter(|(name, _)| !matches!(*name, "sed" | "gsed")).map(|(_, text)| text));
     texts.extend(around.heard.get(&at).into_iter().flatten());
     if AWKS.contains(&name) {
         texts.extend(&around.exported);

@@ -20,7 +20,7 @@ use crate::wire::BytesPath;
 use crate::wire::protected_name;
 
 /// Programs whose words are no files that they open.
-const SAYS: [&str; 7] = ["echo", "printf", "test", "[", "[[", "export", ":"];
+const SAYS: [&str; 9] = ["echo", "printf", "test", "[", "[[", "export", ":", "set", "shopt"];
 /// Programs that tell of a file no more than its name, size and date.
 const LISTS: [&str; 8] = ["ls", "stat", "basename", "dirname", "realpath", "readlink", "which", "type"];
 const SECRET_FOLDERS: [&str; 4] = [".aws", ".ssh", ".gnupg", ".kube"];
@@ -32,8 +32,8 @@ const WRITES: [&str; 24] = [
     "rm", "mv", "cp", "ln", "tee", "touch", "install", "truncate", "dd", "chmod", "chown", "chgrp", "shred", "unlink", "rmdir", "mkdir",
     "sed", "rsync", "scp", "unzip", "vim", "vi", "nano", "patch",
 ];
-/// Options behind which many programs are told the file that they write.
-const OUTPUTS: [&str; 6] = ["-keyout", "-o", "-out", "--keyout", "--out", "--output"];
+/// Options by which many programs are told the file that they write.
+const OUTPUTS: [&str; 7] = ["-keyout", "-o", "-out", "--keyout", "--out", "--output", "--output-document"];
 /// Programs that show all of what they read.
 const SHOWS: [&str; 19] = [
     "cat", "tac", "head", "tail", "less", "more", "nl", "od", "xxd", "hexdump", "hd", "strings", "base64", "base32", "paste", "rev",
@@ -87,10 +87,10 @@ pub(super) fn names(command: &Command, ground: &Ground, only_reads: bool) -> BTr
         let kept = if is_written { Kept::All } else { Kept::Secrets };
         text.split_whitespace().for_each(|part| look(part, kept, &mut names));
     }
-    if matches!(name, "sed" | "gsed") {
-        let scripts = command.runs.iter().map(String::as_str).chain(shell::given_to_sed(command));
-        scripts.flat_map(files_of_sed).for_each(|file| look(file, Kept::All, &mut names));
-    }
+    let is_sed = |name: &str| matches!(name, "sed" | "gsed");
+    let scripts = command.run_files().filter(|(name, _)| is_sed(name)).map(|(_, script)| script);
+    let scripts = scripts.chain(shell::given_to_sed(command).filter(|_| is_sed(name)));
+    scripts.flat_map(files_of_sed).for_each(|file| look(file, Kept::All, &mut names));
     names.extend(in_texts::names(command));
     // What `xargs` is given it may read itself.
     if !opens_words(command) || (command.starts_another && name != "xargs") {
@@ -98,16 +98,18 @@ pub(super) fn names(command: &Command, ground: &Ground, only_reads: bool) -> BTr
     }
     names.extend(ground.secret());
     names.extend(shown(command, ground));
-    let is_moved = || name == "git" && command.arguments().first().is_some_and(|verb| verb.text == "mv");
+    let is_moved = || name == "git" && command.arguments().iter().any(|word| word.text == "mv");
     let kept = if !only_reads && (WRITES.contains(&name) || is_moved()) { Kept::All } else { Kept::Secrets };
     let mut skip = false;
     let looked_for = searched(command);
     let left_out = left_out(command);
     for (at, word) in command.arguments().iter().enumerate() {
         let text = word.text.as_str();
-        // What is made: `openssl req -keyout server.key`.
-        let is_output = !only_reads && at > 0 && OUTPUTS.contains(&command.arguments()[at - 1].text.as_str());
-        let kept = if is_output { Kept::All } else { kept };
+        // What is made: `openssl req -keyout server.key`, `-out=server.key`, `sort -oserver.key`.
+        let before = at.checked_sub(1).map_or("", |at| command.arguments()[at].text.as_str());
+        let own = text.split_once('=').map_or("", |(option, _)| option);
+        let glued = if text.contains('=') { kept } else { kept_of(text.get(..2).unwrap_or_default(), kept, only_reads) };
+        let kept = kept_of(before, kept_of(own, kept, only_reads), only_reads);
         if std::mem::take(&mut skip) || looked_for == Some(at) || left_out.contains(&at) {
             continue;
         }
@@ -129,7 +131,7 @@ pub(super) fn names(command: &Command, ground: &Ground, only_reads: bool) -> BTr
         let value = if text.starts_with('-') || name == "dd" { text.split_once('=').map_or("", |(_, value)| value) } else { text };
         // `xargs -a.env`.
         if text.starts_with('-') && !text.starts_with("--") {
-            look(text.get(2..).unwrap_or_default(), kept, &mut names);
+            look(text.get(2..).unwrap_or_default(), glued, &mut names);
         }
         // A script of sed names files, too; what is none names nothing that is protected, or is looked at anyway.
         if matches!(name, "sed" | "gsed") {
@@ -340,6 +342,17 @@ fn is_in_pruned_group(arguments: &[Word], at: usize) -> bool {
         }
     }
     false
+}
+
+/// Returns which names count behind an option.
+fn kept_of(option: &str, kept: Kept, only_reads: bool) -> Kept {
+    if !only_reads && is_output(option) { Kept::All } else { kept }
+}
+
+/// Returns whether an option names a file that is written; `-sSo` is one, too.
+fn is_output(option: &str) -> bool {
+    let is_letters = |letters: &str| letters.bytes().all(|byte| byte.is_ascii_alphabetic()) && letters.ends_with(['o', 'O']);
+    OUTPUTS.contains(&option) || option.strip_prefix('-').is_some_and(|letters| letters.len() < 5 && is_letters(letters))
 }
 
 /// Looks at a pattern of names that a program is given.

@@ -355,8 +355,7 @@ impl Reader {
                 let name = command.name().unwrap_or_default().to_owned();
                 self.doubt(&name, TOO_MUCH);
             }
-            let in_files = command.name().map(|name| unwrap::started_by(name, &command.runs)).unwrap_or_default();
-            let (more_texts, more_commands) = apart(in_files);
+            let (more_texts, more_commands) = apart(unwrap::in_files(&command));
             texts.extend(more_texts);
             inner_commands.extend(more_commands);
             let recipes = rules_of(&command);

@@ -118,10 +118,13 @@ pub(super) fn unwrap(command: &Command) -> Unwrapped {
     unwrapped
 }
 
-/// Returns what a program starts that is given these programs in its own language, which lie in files.
-pub(super) fn started_by(name: &str, programs: &[String]) -> Vec<Inner> {
-    let programs = programs.iter().map(String::as_str);
-    if matches!(name, "sed" | "gsed") { programs.flat_map(sed::started_by).collect() } else { literal::commands(name, programs) }
+/// Returns what the programs start that a command takes from files.
+pub(super) fn in_files(command: &Command) -> Vec<Inner> {
+    let started = |(name, program): (&str, &str)| match name {
+        "sed" | "gsed" => sed::started_by(program).collect(),
+        name => literal::commands(name, std::iter::once(program)),
+    };
+    command.run_files().flat_map(started).collect()
 }
 
 fn is_text_option(word: &Word) -> bool {
