@@ -688,7 +688,7 @@ async fn who_is_denied_again_and_again_is_told_to_stop_and_so_is_the_person() {
         (vec![vec![write(1), write(2), write(3)]], vec![(3, 3)]),
         (vec![vec![write(1)], vec![write(2)], vec![write(3)], vec![write(4)]], vec![(3, 3)]),
         (vec![vec![write(1)], vec![write(2)], vec![look.clone()], vec![write(3)]], vec![]),
-        ((0..20).map(|n| vec![write(n), look.clone()]).collect(), vec![(0, 20)]),
+        ((0..20).map(|n| vec![write(n), look.clone()]).collect(), vec![(1, 20)]),
     ] {
         let n_answers = calls.len();
         let model = calls.into_iter().fold(ScriptedModel::new(), ScriptedModel::calls_many).says("I need the file.");
