@@ -11,7 +11,7 @@ use crate::code::shell::is_language;
 
 /// Programs that take an order a line.
 const BY_LINES: [&str; 13] = ["ed", "ex", "mysql", "nvim", "psql", "red", "rview", "rvim", "sqlite3", "vi", "view", "vim", "vimdiff"];
-/// Their orders that open a file; of `ed` those of one letter.
+/// Orders of any of them that open a file.
 const ORDERS: [&str; 31] = [
     ".backup", ".import", ".log", ".once", ".open", ".output", ".read", ".restore", ".save", "E", "W", "\\copy", "\\g", "\\i", "\\o",
     "\\w", "attach", "e", "edit", "f", "r", "read", "saveas", "source", "tee", "vacuum", "w", "wq", "write", "x", "xit",
