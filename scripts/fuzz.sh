@@ -14,6 +14,6 @@ fi
 [ $# != 0 ] || set -- parse sse session frame
 for target in "$@"; do
     mkdir -p "fuzz/corpus/$target"
-    RUSTC_BOOTSTRAP=1 RUSTFLAGS='' cargo fuzz run -s none "$target" "fuzz/corpus/$target" "fuzz/seeds/$target" -- \
+    RUSTC_BOOTSTRAP=1 RUSTFLAGS='' cargo fuzz run -s none --codegen-units 16 "$target" "fuzz/corpus/$target" "fuzz/seeds/$target" -- \
         -max_total_time="${FUZZ_TIME:-60}" -timeout=20 -print_final_stats=1
 done
