@@ -108,6 +108,13 @@ fn a_denial_speaks_of_what_a_runner_starts_behind_its_own_options() {
             "mkdir src; printf 'fn main(){std::process::Command::new(\"git\").arg(\"push\").status();}' > src/main.rs; cargo run",
             "mkdir src; printf 'fn main(){Command::new(\"git\").args([\"push\"]).status();}' > src/main.rs; cargo run",
             "conda --no-plugins run git push",
+            "bash run.sh git push",
+            "sh ./run.sh git push",
+            "bash -x run.sh git push",
+            "dash -o errexit run.sh sh -c 'git push'",
+            "cargo run -- git push",
+            "go run . git push",
+            "diff3 --diff-program='git push' a b c",
         ],
         &[
             "npm -w a test",
@@ -124,7 +131,15 @@ fn a_denial_speaks_of_what_a_runner_starts_behind_its_own_options() {
             "node --run x",
             "honcho start",
             "printf 'fn main(){}' > src/main.rs; cargo run",
+            "bash run.sh make",
+            "bash -o pipefail -c 'echo git push'",
+            "sh -c 'echo git push' git push",
         ],
+    );
+    check_denied(
+        "bash(docker *)",
+        &["command docker ps", "bash -c 'docker ps'", "bash build.sh docker"],
+        &["command -v docker >/dev/null && echo yes", "if ! command -V docker; then echo none; fi", "cat <<-E\n\tdocker\n\tE\n"],
     );
 }
 

@@ -20,24 +20,23 @@ impl Heredoc {
     pub(super) fn check(&self, source: &str) -> Result<Word, &'static str> {
         let (delimiter, is_quoted) = unquote(&self.delimiter)?;
         let Some(end) = &self.end else { return Err("a text that does not end") };
-        let body = match &self.body {
-            Some(body) => body.clone(),
-            None => end.start..end.start,
-        };
+        let start = self.body.as_ref().map_or(end.start, |body| body.start);
+        // The grammar leaves out what the first line is indented by.
+        let body = source[..start].trim_end_matches([' ', '\t']).len();
         let last = source[..end.end].rfind('\n').map_or(0, |at| at + 1);
         let bare = |line: &str| if self.strips_tabs { line.trim_start_matches('\t').to_owned() } else { line.to_owned() };
         let rest = source[end.end..].chars().next();
         if bare(&source[last..end.end]) != delimiter || !matches!(rest, None | Some('\n' | ')')) {
             return Err("a text whose end is not certain");
         }
-        let text = source.get(body.start..last.max(body.start)).ok_or("a text whose end is not certain")?;
-        if body.start > 0 && source.as_bytes()[body.start - 1] != b'\n' {
+        let text = source.get(body..last.max(body)).ok_or("a text whose end is not certain")?;
+        if body > 0 && source.as_bytes()[body - 1] != b'\n' {
             return Err("a text whose begin is not certain");
         }
         if text.lines().any(|line| bare(line) == delimiter) {
             return Err("a text whose end is not certain");
         }
-        let kind = if is_quoted { WordKind::Known } else { self.plain(source, body.start..last.max(body.start))? };
+        let kind = if is_quoted { WordKind::Known } else { self.plain(source, body..last.max(body))? };
         let bare_text: String = text.split_inclusive('\n').map(bare).collect();
         if is_quoted || !text.contains('\\') {
             return Ok(Word { text: bare_text, kind, plain: false, quoted: false });
@@ -52,6 +51,12 @@ impl Heredoc {
         }
         let text = if kind == WordKind::Known { joined } else { bare_text };
         Ok(Word { text, kind, plain: false, quoted: false })
+    }
+
+    /// Returns the text as it stands there, of one that cannot be read for certain.
+    pub(super) fn unread(&self, source: &str) -> Word {
+        let range = self.body.clone().unwrap_or_default();
+        Word::unknown(source.get(range).unwrap_or_default())
     }
 
     /// Looks for expansions that nobody followed.

@@ -22,6 +22,7 @@ mod linked;
 mod mentioned;
 mod numbers;
 mod parse;
+mod parted;
 mod pattern;
 mod pieces;
 mod plain;

@@ -17,7 +17,7 @@ const PATTERNS: [&str; 5] = ["@(", "?(", "!(", "*(", "+("];
 const BUILT_IN: [&str; 8] = ["declare", "dirs", "let", "mapfile", "popd", "pushd", "readarray", "typeset"];
 
 /// Letters that end a word.
-const ENDS: [char; 10] = [' ', '\t', '\n', ';', '&', '|', '<', '>', '(', ')'];
+pub(super) const ENDS: [char; 10] = [' ', '\t', '\n', ';', '&', '|', '<', '>', '(', ')'];
 
 /// What stands in the place of a part in quotes, and of an expansion.
 const QUOTED: char = '\u{1}';
@@ -49,10 +49,22 @@ enum Outside {
 }
 
 /// A text that follows on lines of its own.
-struct Heredoc<'a> {
+pub(super) struct Heredoc<'a> {
     end: &'a str,
     strips_tabs: bool,
-    is_quoted: bool,
+    /// Nothing in it expands, and no line of it goes on in the next.
+    pub(super) is_quoted: bool,
+}
+
+impl Heredoc<'_> {
+    pub(super) fn is_ended_by(&self, line: &str) -> bool {
+        self.bare(line) == self.end
+    }
+
+    /// Returns a line without what is not taken for a part of it.
+    fn bare<'a>(&self, line: &'a str) -> &'a str {
+        if self.strips_tabs { line.trim_start_matches('\t') } else { line }
+    }
 }
 
 /// Leaves out quotes, comments and texts on lines of their own, as every shell ends them.
@@ -121,7 +133,7 @@ fn outside_of_quotes(text: &str) -> Outside {
 }
 
 /// Returns where the double quotes end whose inside this begins with.
-fn double(text: &str) -> Result<Option<usize>, &'static str> {
+pub(super) fn double(text: &str) -> Result<Option<usize>, &'static str> {
     let mut at = 0;
     while let Some(c) = text[at..].chars().next() {
         at += match c {
@@ -139,7 +151,7 @@ fn double(text: &str) -> Result<Option<usize>, &'static str> {
 }
 
 /// Returns where an expansion ends that every shell ends there; `None` for a command in it, or for no expansion.
-fn expansion(text: &str) -> Result<Option<usize>, &'static str> {
+pub(super) fn expansion(text: &str) -> Result<Option<usize>, &'static str> {
     if let Some(sign) = SIGNS[..3].iter().find(|sign| text.starts_with(**sign)) {
         return Err(sign);
     }
@@ -162,7 +174,7 @@ fn expansion(text: &str) -> Result<Option<usize>, &'static str> {
 }
 
 /// Reads the `<<END` that a text begins with, where its end is plain letters; returns how long it is.
-fn heredoc(text: &str) -> Option<(Heredoc<'_>, usize)> {
+pub(super) fn heredoc(text: &str) -> Option<(Heredoc<'_>, usize)> {
     let behind = &text[2..];
     let strips_tabs = behind.starts_with('-');
     let word = behind[usize::from(strips_tabs)..].trim_start_matches([' ', '\t']);
@@ -181,8 +193,7 @@ fn past(text: &str, heredocs: &mut Vec<Heredoc<'_>>) -> Result<Option<usize>, &'
         loop {
             let Some(line) = text[at..].split('\n').next().filter(|_| at < text.len()) else { return Ok(None) };
             at = (at + line.len() + 1).min(text.len());
-            let bare = if heredoc.strips_tabs { line.trim_start_matches('\t') } else { line };
-            match bare.strip_prefix(heredoc.end) {
+            match heredoc.bare(line).strip_prefix(heredoc.end) {
                 Some("") => break,
                 // Bash lets the end of a substitution follow it.
                 Some(rest) if rest.trim_start().starts_with(')') => return Err("<<"),

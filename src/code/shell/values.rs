@@ -342,9 +342,10 @@ pub(super) fn read_lines(command: &Command) -> Vec<Value> {
     lines.take(LINES_MAX).map(|line| Value { variable: name.to_owned(), word: word(line) }).collect()
 }
 
-/// Returns whether a command gives the text that it stands in other words: `set -- A B`.
-pub(super) fn sets_words(command: &Command) -> bool {
-    command.name() == Some("set") && set_from(command.arguments()).is_some()
+/// Returns the other words that a command gives the text which it stands in: `set -- A B`.
+pub(super) fn set_words(command: &Command) -> Option<&[Word]> {
+    let arguments = command.arguments();
+    set_from(arguments).filter(|_| command.name() == Some("set")).map(|from| &arguments[from..])
 }
 
 /// Returns where the words begin that `set` makes those of the text.

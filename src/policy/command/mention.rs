@@ -18,7 +18,7 @@ use crate::code::shell::WordKind;
 
 /// Programs, besides those that only read, whose words are names, patterns, packages or texts, and start nothing; those that have scripts or
 /// options which do are looked at by themselves.
-const DATA: [&str; 95] = [
+const DATA: [&str; 94] = [
     "[",
     "[[",
     "ack",
@@ -42,7 +42,6 @@ const DATA: [&str; 95] = [
     "dash",
     "bash",
     "declare",
-    "diff3",
     "disown",
     "dnf",
     "eslint",
@@ -217,7 +216,7 @@ pub(in crate::policy) fn named(script: &Script, around: &Around<'_>, at: usize) 
     let mut texts: Vec<&str> = obeyed.filter_map(|set| Some(set.value.as_ref()?.text.as_str())).collect();
     let mut patterns = Vec::new();
     let own = own_words(command, script.commands.get(at + 1));
-    let is_data = command.words.is_empty() || is_data(name, &around.functions);
+    let is_data = command.words.is_empty() || only_asks(command) || is_data(name, &around.functions);
     let read = command.redirections.iter().filter(|redirection| redirection.reads()).filter_map(|redirection| redirection.target.as_ref());
     if !is_data || starts_by_verb(name, own) {
         // Behind such a word stands a command of its own: `tox exec -- …`, `just --command …`.
@@ -254,6 +253,12 @@ fn own_words<'a>(command: &'a Command, next: Option<&Command>) -> &'a [Word] {
     &words[..end]
 }
 
+/// Returns whether a command asks where a program is, and starts none.
+fn only_asks(command: &Command) -> bool {
+    let asked = command.arguments().first().filter(|_| command.name() == Some("command")).and_then(Word::known);
+    matches!(asked, Some("-v" | "-V"))
+}
+
 /// Returns whether a program that takes most of its words for data starts what these name.
 fn starts_by_verb(name: &str, words: &[Word]) -> bool {
     let verb = words.iter().find(|word| !word.text.starts_with('-')).map_or("", |word| word.text.as_str());
@@ -261,11 +266,14 @@ fn starts_by_verb(name: &str, words: &[Word]) -> bool {
         "git" => GIT_STARTS.contains(&verb),
         // What it finds outside of the project, it may hand on.
         "find" | "gfind" => words.iter().any(|word| word.text.starts_with("-exec") || word.text.starts_with("-ok")) && is_outside(verb),
+        // A script of the project is given what stands behind its name; a text, and what that is given, is read.
+        "bash" | "dash" | "sh" => runs_script(words),
         // `go build -toolexec`, `cargo --config`, `npm --script-shell`.
         "go" | "cargo" | "npm" | "pnpm" | "yarn" | "uv" | "pytest" => {
             // Options, and what they are given, may stand in front of the verb.
             let starts = |word: &Word| match word.text.as_str() {
                 "watch" => name == "cargo",
+                "run" | "r" => name == "cargo" || name == "go",
                 "exec" | "x" | "dlx" | "pkg" | "config" | "env" => name != "cargo" && name != "go",
                 option => option.starts_with('-') && has_program(option),
             };
@@ -273,6 +281,24 @@ fn starts_by_verb(name: &str, words: &[Word]) -> bool {
         }
         _ => false,
     }
+}
+
+/// Returns whether a shell is given a script's name, and not a text: `-c`, `-lc`.
+fn runs_script(words: &[Word]) -> bool {
+    let mut words = words.iter().map(|word| word.text.as_str());
+    while let Some(option) = words.next() {
+        match option {
+            "-o" | "+o" | "-O" | "+O" | "--rcfile" | "--init-file" => _ = words.next(),
+            _ if option.starts_with("--") => {}
+            _ if option.starts_with(['-', '+']) => {
+                if option.contains('c') {
+                    return false;
+                }
+            }
+            _ => return true,
+        }
+    }
+    false
 }
 
 fn is_outside(place: &str) -> bool {

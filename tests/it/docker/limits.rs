@@ -31,7 +31,11 @@ fn check(flags: &[&str], command: &str, expected: &str) {
 
 #[test]
 fn a_command_that_runs_out_of_memory_is_told_the_limit() {
-    check(&["--memory", MEMORY], "python3 -c 'x = bytearray(200 << 20)'; echo after", "out of memory, the limit of the sandbox is 128.0 MiB");
+    check(
+        &["--memory", MEMORY],
+        "python3 -c 'x = bytearray(200 << 20)'; echo after",
+        "out of memory, the limit of the sandbox is 128.0 MiB",
+    );
 }
 
 /// Whoever watches a run sees the same, however much the command printed before, and whatever of that is shown.

@@ -31,20 +31,20 @@ impl Reader {
         };
         for (name, text) in named.into_iter().filter(|(_, text)| text.len() <= TEXT_MAX) {
             if self.aliases.len() < NAMES_MAX {
-                self.aliases.insert(name.to_owned(), text.to_owned());
+                // Of several commands that is the last, which gets the words; all of them are read where the alias is made.
+                let last = text.rsplit([';', '|', '&', '\n', '(', '{', '`']).next().unwrap_or_default();
+                self.aliases.insert(name.to_owned(), last.to_owned());
             }
         }
     }
 
-    /// Returns a command with what its name stands for in its place. Of several commands that is the last, which gets the words; all of them are read
-    /// where the alias is made.
+    /// Returns a command with what its name stands for in its place.
     pub(super) fn aliased(&mut self, command: &Command) -> Option<Command> {
         let mut words = command.words.clone();
         for _ in 0..CHAIN_MAX {
             let name = words.first().and_then(Word::known).filter(|_| !command.is_started);
             let Some(text) = name.and_then(|name| self.aliases.get(name)) else { break };
-            let last = text.rsplit(|c| ";|&\n({`".contains(c)).next().unwrap_or_default();
-            let mut stands_for = last.split_whitespace().map(word);
+            let mut stands_for = text.split_whitespace().map(word);
             let begin: Vec<Word> = stands_for.by_ref().take(WORDS_MAX).collect();
             // Whatever more there is may be anything.
             let more = stands_for.next().map(|_| Word::unknown(""));

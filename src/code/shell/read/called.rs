@@ -104,6 +104,7 @@ impl Reader {
         self.calls -= 1;
         self.called_left -= text.len();
         self.calling.push(name.to_owned());
+        self.note_shifted(text, words.get(1..).unwrap_or_default());
         Hidden {
             values: self.values.call(words, self.script.commands.len().saturating_sub(1)),
             given_words: std::mem::replace(&mut self.given_words, given_words),

@@ -3,6 +3,7 @@
 mod aliased;
 mod called;
 mod doubtful;
+mod shifted;
 mod told;
 
 use std::collections::HashMap;
@@ -21,6 +22,7 @@ use super::continued;
 use super::files::Files;
 use super::numbers::Computed;
 use super::parse;
+use super::parted;
 use super::pieces;
 use super::runs;
 use super::said;
@@ -82,6 +84,7 @@ pub fn read_with_marks(text: &str) -> Script {
         handed: HANDED_MAX,
         calls: CALLS_MAX,
         called_left: CALLED_TOTAL,
+        named_left: shifted::NAMED_MAX,
         ..Reader::default()
     };
     reader.text(text, 0, 0);
@@ -130,7 +133,7 @@ struct Reader {
     computed: Vec<Computed>,
     /// What functions do, by their names.
     bodies: HashMap<String, String>,
-    /// Names that it gives to other programs, and what they stand for.
+    /// Names that it gives to other programs, and the last command that each stands for.
     aliases: HashMap<String, String>,
     /// How many words may still be put in the place of such names.
     aliased_left: usize,
@@ -150,6 +153,8 @@ struct Reader {
     n_told: usize,
     /// How many words the text that is read was given; that of a call of a tool, none.
     given_words: usize,
+    /// How many programs may still be put where one of several values names them.
+    named_left: usize,
 }
 
 /// A text for a shell, with the words that it is given where those are said.
@@ -206,9 +211,12 @@ impl Reader {
             self.doubt(text, "it is too deep, or takes too long to parse");
             return self.pieces(text, depth, shell);
         };
+        let apart = if tree.root_node().has_error() { parted::parted(text) } else { None };
+        let apart = apart.and_then(|apart| parse::parse(&apart).filter(|tree| !tree.root_node().has_error()).map(|tree| (apart, tree)));
+        let (text, tree) = apart.as_ref().map_or((text, &tree), |(text, tree)| (text.as_str(), tree));
         let shells = std::mem::take(&mut self.script.shells);
         let mut found = Found { shells, ..Found::default() };
-        walk::walk(text, &tree, shell, &mut found);
+        walk::walk(text, tree, shell, &mut found);
         self.script.shells = found.shells;
         let n_values = self.script.values.len();
         self.script.values.append(&mut found.values);
@@ -271,9 +279,13 @@ impl Reader {
             self.piping = std::mem::replace(&mut piping, passing_on);
             before = unwrap::behind_starters(&command).or_else(|| Some(command.clone()));
             let called = (!is_in_function).then(|| again.as_ref().unwrap_or(&command).clone());
-            let given_words = if values::sets_words(&command) { ANY_WORDS } else { self.given_words };
+            if let Some(words) = values::set_words(&command) {
+                self.note_shifted(text, words);
+            }
+            let by_value = self.with_programs_by_value(&command);
+            let given_words = if values::set_words(&command).is_some() { ANY_WORDS } else { self.given_words };
             self.given_words = if is_in_function { ANY_WORDS } else { given_words };
-            for command in [Some(command), again].into_iter().flatten() {
+            for command in [Some(command), again].into_iter().flatten().chain(by_value) {
                 guarding.extend((command.guard != Guard::default()).then_some(self.script.commands.len()));
                 self.command(command, depth);
             }
@@ -379,6 +391,7 @@ impl Reader {
             for (text, words) in texts {
                 let reader = if is_same { shell } else { self.shell_within(shell) };
                 self.given_words = words.as_deref().map_or(given_words, n_given);
+                self.note_shifted(&text, words.as_deref().and_then(|words| words.get(1..)).unwrap_or_default());
                 let kept = words.map(|words| self.values.call(&words, self.script.commands.len().saturating_sub(1)));
                 self.text_within(&text, depth + 1, reader, !is_same);
                 // What `eval` sets is set behind it.

@@ -7,7 +7,8 @@ pub(super) fn is_plain_expansion(text: &str) -> bool {
     let end = body.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(body.len());
     let (name, mut rest) = body.split_at(end);
     if name.is_empty() {
-        return matches!(body, "@" | "*" | "#" | "?" | "-" | "$" | "!");
+        let is_part_of_all = body.strip_prefix(['@', '*']).is_some_and(is_part);
+        return matches!(body, "@" | "*" | "#" | "?" | "-" | "$" | "!") || is_part_of_all;
     }
     // An element by its number; by anything else it would be computed.
     if let Some((index, after)) = rest.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
@@ -18,12 +19,19 @@ pub(super) fn is_plain_expansion(text: &str) -> bool {
         None => return true,
         Some(':') => match rest[1..].chars().next() {
             Some('-' | '+' | '?') => &rest[2..],
-            _ => return false,
+            _ => return is_part(rest),
         },
         Some('-' | '+' | '?' | '#' | '%' | '/' | '^' | ',') => &rest[1..],
         Some(_) => return false,
     };
     rest.chars().all(|c| c.is_ascii_alphanumeric() || "_.-/*:,%#^ ".contains(c))
+}
+
+/// Returns whether an expansion takes a part of a value, from one number on and as long as another: `:0:7`, `: -3`.
+fn is_part(text: &str) -> bool {
+    let Some((from, length)) = text.strip_prefix(':').map(|text| text.split_once(':').unwrap_or((text, "0"))) else { return false };
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    is_number(from.strip_prefix(" -").unwrap_or(from)) && is_number(length.strip_prefix('-').unwrap_or(length))
 }
 
 /// Returns the variables that `((…))` or the head of a `for` computes from, where it certainly does no more.

@@ -39,11 +39,11 @@ impl Walk<'_> {
                 self.last = Some(Last { end: range.end, depth: self.depth, takes_more: n_words == 1 });
             }
             Open::Heredoc { at, heredoc } => {
-                let target = heredoc.check(self.source);
-                if let Err(why) = target {
+                let text = heredoc.check(self.source).unwrap_or_else(|why| {
                     self.found.doubt(&heredoc.delimiter, why);
-                }
-                self.found.commands[at].redirections.push(Redirection { operator: "<<".to_owned(), target: target.ok() });
+                    heredoc.unread(self.source)
+                });
+                self.found.commands[at].redirections.push(Redirection { operator: "<<".to_owned(), target: Some(text) });
             }
             Open::Redirect { at, operator, has_target: false, .. } => {
                 self.found.commands[at].redirections.push(Redirection { operator, target: None });

@@ -26,6 +26,10 @@ impl Walk<'_> {
             _ => (false, None),
         };
         let start = node.start_byte();
+        // The sign belongs to `<<-`, whose word may stand right behind it.
+        if node.kind() == "heredoc_start" && start == self.before && self.source[..start].ends_with("<<-") {
+            return;
+        }
         // The grammar drops a lone `-` in front of a redirection.
         if let (Some(at), Some(" - ")) = (at, self.source.get(self.before..start)) {
             self.found.commands[at].words.push(Word { text: "-".to_owned(), kind: WordKind::Known, plain: true, quoted: false });
