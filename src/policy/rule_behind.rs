@@ -114,6 +114,7 @@ fn a_denial_speaks_of_what_a_runner_starts_behind_its_own_options() {
             "dash -o errexit run.sh sh -c 'git push'",
             "cargo run -- git push",
             "go run . git push",
+            "cargo +nightly --color always run git push",
             "diff3 --diff-program='git push' a b c",
         ],
         &[
@@ -132,6 +133,7 @@ fn a_denial_speaks_of_what_a_runner_starts_behind_its_own_options() {
             "honcho start",
             "printf 'fn main(){}' > src/main.rs; cargo run",
             "bash run.sh make",
+            "cargo test run git push",
             "bash -o pipefail -c 'echo git push'",
             "sh -c 'echo git push' git push",
         ],

@@ -33,9 +33,11 @@ fn once(text: &str) -> Option<String> {
     let mut at = 0;
     let mut documents: Vec<Heredoc<'_>> = Vec::new();
     let mut cut: Option<Cut> = None;
+    // Where the last part ends that is escaped, in quotes or an expansion.
+    let mut quoted = 0;
     while let Some(c) = text[at..].chars().next() {
         let rest = &text[at..];
-        at += match c {
+        let taken = match c {
             '\\' => 1 + rest[1..].chars().next().map_or(0, char::len_utf8),
             '\'' => rest[1..].find('\'')? + 2,
             '"' => plain::double(&rest[1..]).ok()?? + 2,
@@ -45,7 +47,11 @@ fn once(text: &str) -> Option<String> {
                 None if rest.starts_with("$((") => return None,
                 None => 1,
             },
-            '#' if text[..at].is_empty() || text[..at].ends_with(plain::ENDS) => rest.find('\n').unwrap_or(rest.len()),
+            '#' => match Before::of(&text[..at], quoted) {
+                Before::Blank => rest.find('\n').unwrap_or(rest.len()),
+                Before::Word => 1,
+                Before::Unclear => return None,
+            },
             '<' if rest.starts_with("<<<") => 3,
             '<' if rest.starts_with("<<") => {
                 let (document, end) = plain::heredoc(rest)?;
@@ -81,8 +87,41 @@ fn once(text: &str) -> Option<String> {
             }
             c => c.len_utf8(),
         };
+        at += taken;
+        if matches!(c, '\\' | '\'' | '"' | '$') {
+            quoted = at;
+        }
     }
     None
+}
+
+/// What stands in front of a `#`.
+enum Before {
+    /// It begins a comment.
+    Blank,
+    /// It is a sign of the word like any other.
+    Word,
+    Unclear,
+}
+
+impl Before {
+    fn of(text: &str, quoted: usize) -> Self {
+        match text.chars().next_back() {
+            // What joins two lines leaves what stands in front of it.
+            Some('\n') if quoted == text.len() => Self::Unclear,
+            Some(_) if quoted == text.len() && quoted > 0 => Self::Word,
+            // Of a substitution, it goes on with a word.
+            Some(')' | '<' | '>') => Self::Unclear,
+            None => Self::Blank,
+            Some(c) => {
+                if plain::ENDS.contains(&c) {
+                    Self::Blank
+                } else {
+                    Self::Word
+                }
+            }
+        }
+    }
 }
 
 /// Returns where each document ends, one behind the other; `None` where one has no end, or a line of one goes on in the next.
@@ -97,7 +136,8 @@ fn ends(text: &str, documents: &[Heredoc<'_>]) -> Option<Vec<usize>> {
             if document.is_ended_by(line) {
                 break;
             }
-            if !document.is_quoted && line.ends_with('\\') {
+            // Bash lets the end of a substitution follow it.
+            if document.is_begun_by(line) || (!document.is_quoted && line.ends_with('\\')) {
                 return None;
             }
         }
@@ -122,6 +162,8 @@ mod tests {
             ("if cat <<E; then\na\nE\nls; fi", "if cat <<E\na\nE\n then\nls; fi"),
             ("f() { cat <<E; }\na\nE\n", "f() { cat <<E\na\nE\n }\n"),
             ("x=$(cat <<E; ls\na\nE\n)", "x=$(cat <<E\na\nE\n ls\n)"),
+            ("echo \\;#'\n'; cat <<E; ls\na\nE", "echo \\;#'\n'; cat <<E\na\nE\n ls\n"),
+            ("echo $((1))#'\n'; cat <<E; ls\na\nE", "echo $((1))#'\n'; cat <<E\na\nE\n ls\n"),
             ("echo 'a <<E; b' \"<<F; c\" # <<G; d\ncat <<E; ls\n'\nE\n", "echo 'a <<E; b' \"<<F; c\" # <<G; d\ncat <<E\n'\nE\n ls\n"),
         ] {
             assert_eq!(parted(text).as_deref(), Some(expected), "{text}");
@@ -138,6 +180,10 @@ mod tests {
             "cat <<E; ls\na\\\nE\nE\n",
             "cat <<E; ls `\na\nE\n",
             "cat <<$x; ls\na\n",
+            "x=$(cat <<E; ls\na\nE)\ncat <<'F'\nE\nF",
+            "x=$(cat <<-E; ls\n\ta\n\tE )\ncat <<'F'\nE\nF",
+            "echo $(a)#'\ncat <<E; ls #'\nls\nE\n",
+            "echo a \\\n#'\ncat <<E; ls #'\nls\nE\n",
         ] {
             assert_eq!(parted(text), None, "{text}");
         }

@@ -61,6 +61,10 @@ impl Heredoc<'_> {
         self.bare(line) == self.end
     }
 
+    pub(super) fn is_begun_by(&self, line: &str) -> bool {
+        self.bare(line).starts_with(self.end)
+    }
+
     /// Returns a line without what is not taken for a part of it.
     fn bare<'a>(&self, line: &'a str) -> &'a str {
         if self.strips_tabs { line.trim_start_matches('\t') } else { line }
@@ -105,6 +109,8 @@ fn outside_of_quotes(text: &str) -> Outside {
             },
             // Which of both the text belongs to is not the same everywhere.
             ')' if !heredocs.is_empty() => return Outside::Sign("<<"),
+            // Behind a substitution it goes on with a word.
+            '#' if out.ends_with(')') => return Outside::Unknown,
             '#' if out.is_empty() || out.ends_with(ENDS) => rest.find('\n').unwrap_or(rest.len()),
             '<' if rest.starts_with("<<<") => return Outside::Sign("<<<"),
             '<' if rest.starts_with("<<") => {

@@ -137,6 +137,9 @@ fn what_may_be_read_in_many_ways_is_judged_in_little_time() {
         format!("/bin/?? {}", "x ".repeat(50_000)),
         "$(which rm git sh) x\n".repeat(4500),
         format!("alias a='b{0}'\nalias b='a{0}'\n{1}", " a".repeat(500), "b\n".repeat(40_000)),
+        format!("{}shift; echo $1 $2 $@", "set -- a b c d e f g;".repeat(6000)),
+        "cat <<E; ls\nE\n".repeat(8000),
+        format!("f() {{ shift; {}}}\n{}", "echo $1; ".repeat(100), "f a b c d e f g\n".repeat(4000)),
         format!("{}{}", "alias a=b; alias b=a; alias c='b a a a a';".repeat(10), "c x\n".repeat(20_000)),
     ];
     for text in texts {

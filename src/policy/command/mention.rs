@@ -273,14 +273,24 @@ fn starts_by_verb(name: &str, words: &[Word]) -> bool {
             // Options, and what they are given, may stand in front of the verb.
             let starts = |word: &Word| match word.text.as_str() {
                 "watch" => name == "cargo",
-                "run" | "r" => name == "cargo" || name == "go",
                 "exec" | "x" | "dlx" | "pkg" | "config" | "env" => name != "cargo" && name != "go",
                 option => option.starts_with('-') && has_program(option),
             };
-            words.iter().any(starts)
+            words.iter().any(starts) || (matches!(name, "cargo" | "go") && matches!(verb_of(words), Some("run" | "r")))
         }
         _ => false,
     }
+}
+
+/// Returns the first word that is no option, nor what may be the value of the one in front of it.
+fn verb_of(words: &[Word]) -> Option<&str> {
+    let is_option = |word: &Word| word.text.starts_with(['-', '+']);
+    let is_value = |at: usize| at > 0 && words[at - 1].text.starts_with("--") && !words[at - 1].text.contains('=');
+    let mut others = (0..words.len()).filter(|&at| !is_option(&words[at]));
+    let first = others.next()?;
+    // `cargo --color always run`, and `cargo --locked run`.
+    let verb = if is_value(first) && !matches!(words[first].text.as_str(), "run" | "r") { others.next()? } else { first };
+    Some(&words[verb].text)
 }
 
 /// Returns whether a shell is given a script's name, and not a text: `-c`, `-lc`.

@@ -5,6 +5,7 @@ use super::DEPTH_MAX;
 use super::Reader;
 use super::TOO_MUCH;
 use super::n_given;
+use super::shifted;
 use crate::code::shell::Command;
 use crate::code::shell::Redirection;
 use crate::code::shell::Word;
@@ -34,16 +35,18 @@ impl Reader {
         if depth >= DEPTH_MAX || !self.may_call(name, &text) {
             return;
         }
-        if text.len() > self.called_left {
-            return self.doubt(name, TOO_MUCH_CALLED);
+        for words in shifted::given(&text, &command.words) {
+            if self.calls == 0 || text.len() > self.called_left {
+                return self.doubt(name, TOO_MUCH_CALLED);
+            }
+            let kept = self.begin_call(name, &text, &words, n_given(&command.words));
+            let (start, n_into) = (self.script.commands.len(), self.into.len());
+            self.into.extend(command.redirections.iter().filter(|redirection| redirection.writes()).cloned());
+            self.text(&text, depth + 1, command.shell);
+            self.into.truncate(n_into);
+            self.script.commands[start..].iter_mut().for_each(|command| command.is_certain = false);
+            self.end_call(kept);
         }
-        let kept = self.begin_call(name, &text, &command.words, n_given(&command.words));
-        let (start, n_into) = (self.script.commands.len(), self.into.len());
-        self.into.extend(command.redirections.iter().filter(|redirection| redirection.writes()).cloned());
-        self.text(&text, depth + 1, command.shell);
-        self.into.truncate(n_into);
-        self.script.commands[start..].iter_mut().for_each(|command| command.is_certain = false);
-        self.end_call(kept);
     }
 
     /// Reads what stands in a file that the text wrote, where a shell runs it.
@@ -54,15 +57,21 @@ impl Reader {
             if self.calling.contains(&file) {
                 return;
             }
-            if depth >= DEPTH_MAX || !self.may_call(&file, text) || text.len() > self.called_left {
+            if depth >= DEPTH_MAX || !self.may_call(&file, text) {
                 return self.doubt(&file, TOO_MUCH);
             }
             // Without words of its own, what is read in is given those of the shell.
             let is_same = how == How::Sourced && words.len() < 2;
-            let kept = self.begin_call(&file, text, &words, if is_same { self.given_words } else { n_given(&words) });
+            let given_words = if is_same { self.given_words } else { n_given(&words) };
             let shell = if how == How::Sourced { around } else { self.shell_within(around) };
-            self.text_within(text, depth + 1, shell, how != How::Sourced);
-            self.end_call(kept);
+            for words in shifted::given(text, &words) {
+                if self.calls == 0 || text.len() > self.called_left {
+                    return self.doubt(&file, TOO_MUCH);
+                }
+                let kept = self.begin_call(&file, text, &words, given_words);
+                self.text_within(text, depth + 1, shell, how != How::Sourced);
+                self.end_call(kept);
+            }
         }
         if held.may_be_more() {
             self.doubt(&file, UNREAD);
@@ -104,7 +113,6 @@ impl Reader {
         self.calls -= 1;
         self.called_left -= text.len();
         self.calling.push(name.to_owned());
-        self.note_shifted(text, words.get(1..).unwrap_or_default());
         Hidden {
             values: self.values.call(words, self.script.commands.len().saturating_sub(1)),
             given_words: std::mem::replace(&mut self.given_words, given_words),

@@ -85,6 +85,7 @@ pub fn read_with_marks(text: &str) -> Script {
         calls: CALLS_MAX,
         called_left: CALLED_TOTAL,
         named_left: shifted::NAMED_MAX,
+        moved_left: shifted::MOVED_MAX,
         ..Reader::default()
     };
     reader.text(text, 0, 0);
@@ -155,6 +156,8 @@ struct Reader {
     given_words: usize,
     /// How many programs may still be put where one of several values names them.
     named_left: usize,
+    /// How many values may still be noted of words that are moved along.
+    moved_left: usize,
 }
 
 /// A text for a shell, with the words that it is given where those are said.
@@ -213,7 +216,8 @@ impl Reader {
         };
         let apart = if tree.root_node().has_error() { parted::parted(text) } else { None };
         let apart = apart.and_then(|apart| parse::parse(&apart).filter(|tree| !tree.root_node().has_error()).map(|tree| (apart, tree)));
-        let (text, tree) = apart.as_ref().map_or((text, &tree), |(text, tree)| (text.as_str(), tree));
+        let (whole, (text, tree)) = (text, apart.as_ref().map_or((text, &tree), |(text, tree)| (text.as_str(), tree)));
+        let moved = shifted::moved(text);
         let shells = std::mem::take(&mut self.script.shells);
         let mut found = Found { shells, ..Found::default() };
         walk::walk(text, tree, shell, &mut found);
@@ -280,7 +284,7 @@ impl Reader {
             before = unwrap::behind_starters(&command).or_else(|| Some(command.clone()));
             let called = (!is_in_function).then(|| again.as_ref().unwrap_or(&command).clone());
             if let Some(words) = values::set_words(&command) {
-                self.note_shifted(text, words);
+                self.note_moved(&moved, words);
             }
             let by_value = self.with_programs_by_value(&command);
             let given_words = if values::set_words(&command).is_some() { ANY_WORDS } else { self.given_words };
@@ -308,7 +312,7 @@ impl Reader {
             self.script.commands[at + 1..].iter_mut().take_while(|inner| inner.is_started).for_each(|inner| inner.guard = guard);
         }
         if is_doubtful {
-            self.pieces(text, depth, shell);
+            self.pieces(whole, depth, shell);
         }
         let placed = |function: Function| Function { body: starts[function.body.start]..starts[function.body.end], ..function };
         self.script.functions.extend(found.functions.into_iter().map(placed));
@@ -391,12 +395,16 @@ impl Reader {
             for (text, words) in texts {
                 let reader = if is_same { shell } else { self.shell_within(shell) };
                 self.given_words = words.as_deref().map_or(given_words, n_given);
-                self.note_shifted(&text, words.as_deref().and_then(|words| words.get(1..)).unwrap_or_default());
-                let kept = words.map(|words| self.values.call(&words, self.script.commands.len().saturating_sub(1)));
-                self.text_within(&text, depth + 1, reader, !is_same);
+                let n_given_words = self.given_words;
+                let lists = words.map_or_else(|| vec![None], |words| shifted::given(&text, &words).into_iter().map(Some).collect());
+                for words in lists {
+                    self.given_words = n_given_words;
+                    let kept = words.map(|words| self.values.call(&words, self.script.commands.len().saturating_sub(1)));
+                    self.text_within(&text, depth + 1, reader, !is_same);
+                    self.values.come_back(kept.unwrap_or_default());
+                }
                 // What `eval` sets is set behind it.
                 self.given_words = if is_same { self.given_words } else { given_words };
-                self.values.come_back(kept.unwrap_or_default());
             }
             self.values.come_back(set);
             for inner in &mut inner_commands {
