@@ -20,11 +20,13 @@ pub(super) fn parted(text: &str) -> Option<String> {
     Some(parted)
 }
 
-/// Where a line can be cut, which document begins last in front of it, and whether it has to be cut even if none begins behind it.
+/// Where a line can be cut.
 struct Cut {
     /// What goes: the `;`, or nothing.
     sign: Range<usize>,
+    /// How many documents begin in front of it.
     n_before: usize,
+    /// Whether it is cut even if none begins behind it.
     has_to_be: bool,
 }
 
