@@ -32,14 +32,18 @@ impl Reader {
         // Without a variable in it, it does what it does where it stands, but for where that goes.
         let is_written = command.redirections.iter().any(Redirection::writes);
         let Some(text) = self.bodies.get(name).filter(|body| is_written || body.contains('$')).cloned() else { return };
+        if self.calls == 0 || text.len() > self.called_left {
+            return self.doubt(name, TOO_MUCH_CALLED);
+        }
         if depth >= DEPTH_MAX || !self.may_call(name, &text) {
             return;
         }
-        for words in shifted::given(&text, &command.words) {
-            if self.calls == 0 || text.len() > self.called_left {
+        self.count_call(&text);
+        for (n_gone, words) in shifted::given(&text, &command.words).into_iter().enumerate() {
+            if n_gone > 0 && !self.count_shift() {
                 return self.doubt(name, TOO_MUCH_CALLED);
             }
-            let kept = self.begin_call(name, &text, &words, n_given(&command.words));
+            let kept = self.begin_call(name, &words, n_given(&command.words));
             let (start, n_into) = (self.script.commands.len(), self.into.len());
             self.into.extend(command.redirections.iter().filter(|redirection| redirection.writes()).cloned());
             self.text(&text, depth + 1, command.shell);
@@ -57,18 +61,19 @@ impl Reader {
             if self.calling.contains(&file) {
                 return;
             }
-            if depth >= DEPTH_MAX || !self.may_call(&file, text) {
+            if depth >= DEPTH_MAX || !self.may_call(&file, text) || text.len() > self.called_left {
                 return self.doubt(&file, TOO_MUCH);
             }
             // Without words of its own, what is read in is given those of the shell.
             let is_same = how == How::Sourced && words.len() < 2;
             let given_words = if is_same { self.given_words } else { n_given(&words) };
             let shell = if how == How::Sourced { around } else { self.shell_within(around) };
-            for words in shifted::given(text, &words) {
-                if self.calls == 0 || text.len() > self.called_left {
+            self.count_call(text);
+            for (n_gone, words) in shifted::given(text, &words).into_iter().enumerate() {
+                if n_gone > 0 && !self.count_shift() {
                     return self.doubt(&file, TOO_MUCH);
                 }
-                let kept = self.begin_call(&file, text, &words, given_words);
+                let kept = self.begin_call(&file, &words, given_words);
                 self.text_within(text, depth + 1, shell, how != How::Sourced);
                 self.end_call(kept);
             }
@@ -109,9 +114,19 @@ impl Reader {
         self.calls > 0 && text.len() <= self.left.min(CALLED_MAX) && !self.calling.iter().any(|calling| calling == name)
     }
 
-    fn begin_call(&mut self, name: &str, text: &str, words: &[Word], given_words: usize) -> Hidden {
+    fn count_call(&mut self, text: &str) {
         self.calls -= 1;
         self.called_left -= text.len();
+    }
+
+    /// Counts a text that is read once more with fewer words, which takes nothing from the calls behind it.
+    fn count_shift(&mut self) -> bool {
+        let left = self.shifts_left.checked_sub(1);
+        self.shifts_left = left.unwrap_or_default();
+        left.is_some()
+    }
+
+    fn begin_call(&mut self, name: &str, words: &[Word], given_words: usize) -> Hidden {
         self.calling.push(name.to_owned());
         Hidden {
             values: self.values.call(words, self.script.commands.len().saturating_sub(1)),

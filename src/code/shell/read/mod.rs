@@ -86,6 +86,7 @@ pub fn read_with_marks(text: &str) -> Script {
         called_left: CALLED_TOTAL,
         named_left: shifted::NAMED_MAX,
         moved_left: shifted::MOVED_MAX,
+        shifts_left: shifted::READINGS_MAX,
         ..Reader::default()
     };
     reader.text(text, 0, 0);
@@ -158,6 +159,8 @@ struct Reader {
     named_left: usize,
     /// How many values may still be noted of words that are moved along.
     moved_left: usize,
+    /// How many times what is called may still be read with fewer words.
+    shifts_left: usize,
 }
 
 /// A text for a shell, with the words that it is given where those are said.

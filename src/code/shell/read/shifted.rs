@@ -12,6 +12,8 @@ use crate::code::shell::WordKind;
 pub(super) const NAMED_MAX: usize = 64;
 /// Most values that are noted of words which `set` gave and `shift` moves along.
 pub(super) const MOVED_MAX: usize = 64;
+/// Most times that functions and files are read once more with fewer words, together.
+pub(super) const READINGS_MAX: usize = 64;
 /// How many values are looked at for one.
 const VALUES_MAX: usize = 64;
 /// How many words `shift` may take away.
