@@ -33,10 +33,9 @@ guest:
 images *NAMES:
     cargo run --release -- images build {{NAMES}}
 
-# Kills imports, applications and controllers at 200 moments each, or as often as it is told: `just kills 2000`
-kills N="200":
-    PODBAY_TEST_KILLS={{N}} cargo test --lib -- kill
-    PODBAY_TEST_KILLS={{N}} cargo test --test it -- kill
+# Runs all tests at their full length: 200 kills each, every split, tight limits, 100,000 files, restarts
+soak KILLS="200" *ARGS:
+    PODBAY_TEST_SOAK=1 PODBAY_TEST_KILLS={{KILLS}} cargo test -- --include-ignored {{ARGS}}
 
 # Measures what docs/performance.md shows, and writes it there
 bench:

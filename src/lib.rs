@@ -32,3 +32,7 @@ pub mod session;
 pub mod tools;
 #[cfg(feature = "host")]
 pub mod ui;
+
+#[cfg(test)]
+#[path = "../tests/it/support/soak.rs"]
+mod soak;

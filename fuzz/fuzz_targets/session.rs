@@ -13,8 +13,7 @@ use podbay::session;
 use podbay::session::Open;
 use podbay::session::Past;
 
-static FILE: LazyLock<PathBuf> =
-    LazyLock::new(|| std::env::temp_dir().join(format!("podbay-fuzz-{}.jsonl", std::process::id())));
+static FILE: LazyLock<PathBuf> = LazyLock::new(|| std::env::temp_dir().join(format!("podbay-fuzz-{}.jsonl", std::process::id())));
 
 fuzz_target!(|data: &[u8]| {
     fs::write(&*FILE, data).expect("the temp folder can be written");

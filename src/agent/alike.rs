@@ -258,6 +258,7 @@ mod tests {
 
     use super::*;
     use crate::llm::normal::normal;
+    use crate::soak;
     use crate::tools::Options;
 
     fn is_in(name: &str, arguments: &serde_json::Value, text: &str) -> bool {
@@ -358,8 +359,8 @@ mod tests {
     #[test]
     fn a_text_that_almost_says_it_over_and_over_is_gone_through_once() {
         let call = json!({"command": "ls -a"});
-        for unit in ["command: ls -a;", "bash command: \"ls -a\" x", "\"command\":\"ls -a\"}", "ls -a\" ", "{{{{{{\"command\": \"ls -a\"}"]
-        {
+        let units = ["command: ls -a;", "bash command: \"ls -a\" x", "\"command\":\"ls -a\"}", "ls -a\" ", "{{{{{{\"command\": \"ls -a\"}"];
+        for unit in soak::sample(units, 3) {
             assert!(!is_in("bash", &call, &format!("{}bash", unit.repeat(100_000 / unit.len()))), "{unit}");
         }
     }

@@ -81,6 +81,7 @@ mod tests {
 
     use super::*;
     use crate::event::ToolCall;
+    use crate::soak;
 
     fn history(results: &[&str]) -> History {
         let mut history = History::default();
@@ -119,6 +120,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(soak::whole_or(256, 16)))]
         #[test]
         fn as_much_goes_as_has_to(texts in prop::collection::vec("[a-zé\n]{0,5000}", 1..8), share in 0..100_usize) {
             let texts: Vec<&str> = texts.iter().map(String::as_str).collect();

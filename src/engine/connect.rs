@@ -63,10 +63,10 @@ pub struct Facts {
     pub components: Vec<Component>,
 }
 
-#[cfg(test)]
 impl Facts {
-    /// Returns an engine of this machine with nothing odd about it.
-    pub(crate) fn plain() -> Self {
+    /// Returns an engine of this machine with nothing odd about it, for tests.
+    #[doc(hidden)]
+    pub fn plain() -> Self {
         Self {
             address: "unix:///run/docker.sock".to_owned(),
             version: "29.5.1".to_owned(),

@@ -129,9 +129,9 @@ impl Owner {
         self.pid
     }
 
-    /// Returns one that has ended.
-    #[cfg(test)]
-    pub(crate) fn ended() -> Self {
+    /// Returns one that has ended, for tests.
+    #[doc(hidden)]
+    pub fn ended() -> Self {
         let own = Self::current();
         Self { started: own.started + 1, ..own }
     }

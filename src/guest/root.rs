@@ -303,7 +303,7 @@ impl Root {
 }
 
 /// Splits off the last name; the parent of a single name is empty.
-pub(crate) fn split(relative: &[u8]) -> (&[u8], &[u8]) {
+pub fn split(relative: &[u8]) -> (&[u8], &[u8]) {
     match relative.iter().rposition(|byte| *byte == b'/') {
         Some(at) => (&relative[..at], &relative[at + 1..]),
         None => (b"", relative),
@@ -311,7 +311,7 @@ pub(crate) fn split(relative: &[u8]) -> (&[u8], &[u8]) {
 }
 
 /// Joins a folder, which may be empty, and a name.
-pub(crate) fn join(folder: &[u8], name: &[u8]) -> Vec<u8> {
+pub fn join(folder: &[u8], name: &[u8]) -> Vec<u8> {
     let mut path = Vec::with_capacity(folder.len() + 1 + name.len());
     path.extend_from_slice(folder);
     if !folder.is_empty() {

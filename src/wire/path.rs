@@ -1,7 +1,6 @@
 use std::ffi::OsStr;
 use std::ffi::OsString;
 use std::fmt;
-use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
@@ -95,8 +94,10 @@ fn breaks(character: char) -> bool {
 }
 
 fn push_bytes(out: &mut String, bytes: &[u8]) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
     for byte in bytes {
-        let _ = write!(out, "\\x{byte:02x}");
+        out.push_str("\\x");
+        out.extend([byte >> 4, byte & 15].map(|digit| char::from(DIGITS[usize::from(digit)])));
     }
 }
 

@@ -122,16 +122,21 @@ const CASES: [(&str, u32, &[u32]); 10] = [
     ("A", 3, &[5, 6, 7, 9]),
 ];
 
-/// Each case has an id of its own, a state, and a test unless it says why not; those marked are what `podbay doctor --attack` tries.
+/// Each case has an id of its own, a state, and a test unless it says why not, and which run has its tests whole; those marked are what
+/// `podbay doctor --attack` tries.
 #[test]
 fn every_case_has_a_state_and_a_test_or_a_reason() {
+    let mut sources = String::new();
+    for folder in ["src", "tests"] {
+        read_all(&root().join(folder), &mut sources);
+    }
     let page = fs::read_to_string(root().join("docs/security-cases.md")).expect("the page");
     let attacks = fs::read_to_string(root().join("src/app/doctor/attack/attacks.toml")).expect("the table");
     let tried: BTreeSet<&str> = attacks.lines().filter_map(|line| line.strip_prefix("id = \"")?.strip_suffix('"')).collect();
     let (mut ids, mut marked) = (BTreeSet::new(), BTreeSet::new());
     for line in page.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| id") && !line.starts_with("| ---")) {
         let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
-        let [id, what, state, tests] = cells[..] else { panic!("four cells: {line}") };
+        let [id, what, state, tests, run] = cells[..] else { panic!("five cells: {line}") };
         let (id, mark) = id.split_once(' ').unwrap_or((id, ""));
         assert!(ids.insert(id), "{id} is there twice");
         if mark == "`A`" {
@@ -139,6 +144,9 @@ fn every_case_has_a_state_and_a_test_or_a_reason() {
         }
         assert!(!what.is_empty(), "{line}");
         let has_test = quoted(tests).any(is_test_name);
+        let is_soaked = quoted(tests).any(|name| is_test_name(name) && is_shortened(&sources, name));
+        let expected = if is_soaked { "`just soak`" } else { "`cargo test`" };
+        assert_eq!(run, if has_test { expected } else { "" }, "{id}: which run has its tests whole");
         match state.split(':').next().unwrap_or_default() {
             "held" => assert!(has_test, "{id} names no test"),
             "in part" => assert!(has_test && state.len() > 12, "{id} names a test, and what that does not show"),
@@ -154,6 +162,43 @@ fn every_case_has_a_state_and_a_test_or_a_reason() {
         }
     }
     assert_eq!(marked, tried);
+}
+
+/// Returns whether `cargo test` leaves a test out, or a part of it, which `just soak` does not.
+fn is_shortened(sources: &str, name: &str) -> bool {
+    let Some(at) = sources.find(&format!("fn {name}(")) else { return false };
+    let (before, from) = sources.split_at(sources[..at].rfind('\n').map_or(0, |end| end + 1));
+    let indent: String = from.chars().take_while(|&c| c == ' ').collect();
+    let body = &from[..from.find(&format!("\n{indent}}}\n")).unwrap_or(from.len())];
+    let mut attributes = before.lines().rev().take_while(|line| line.trim_start().starts_with("#["));
+    body.contains("soak::") || attributes.any(|line| line.contains("ignore = \"just soak"))
+}
+
+#[test]
+fn a_test_that_is_shortened_is_told_from_one_that_is_whole() {
+    let source = "
+    #[test]
+    #[ignore = \"just soak: long\"]
+    fn left_out() {
+    }
+
+    #[test]
+    fn sampled() {
+        for n in soak::sample(0..9, 3) {
+        }
+    }
+
+    #[test]
+    fn whole() {
+        let all = 1;
+    }
+
+    fn n_kills() {
+        soak::n_kills(4);
+    }
+";
+    let shortened: Vec<&str> = ["left_out", "sampled", "whole", "absent"].into_iter().filter(|name| is_shortened(source, name)).collect();
+    assert_eq!(shortened, ["left_out", "sampled"]);
 }
 
 /// To each case that is held there is a control, in which the attack works, or the reason why there is none.

@@ -116,7 +116,11 @@ fn enter(root: &Path, folder: &Path, all: &mut BTreeMap<PathBuf, String>) {
         } else if metadata.is_symlink() {
             format!("link to {:?}", fs::read_link(&path).expect("a link"))
         } else if metadata.is_file() {
-            format!("file {mode:o} {:?}", OsStr::from_bytes(&fs::read(&path).expect("a file")))
+            let bytes = fs::read(&path).expect("a file");
+            // One that nobody could read in a message of a test is not written out.
+            let is_large = bytes.len() > 1 << 20;
+            let told = if is_large { ObjectId::of(&bytes).to_string() } else { format!("{:?}", OsStr::from_bytes(&bytes)) };
+            format!("file {mode:o} {told}")
         } else {
             "something else".to_owned()
         };
@@ -200,9 +204,4 @@ impl Drop for Small {
     fn drop(&mut self) {
         let _ = nix::mount::umount2(&self.0, nix::mount::MntFlags::MNT_DETACH);
     }
-}
-
-/// How often a loop kills something: so many times, or as often as the variable for a longer night says.
-pub(crate) fn n_kills(usual: u32) -> u32 {
-    std::env::var("PODBAY_TEST_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
 }

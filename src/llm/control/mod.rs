@@ -287,6 +287,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::soak;
 
     fn restore(text: &str) -> Cow<'_, str> {
         let common = Tokens::default();
@@ -385,7 +386,7 @@ mod tests {
     #[test]
     fn a_megabyte_of_brackets_takes_no_time() {
         // Whatever looks at all the rest for each of them would be at it for days.
-        for text in ["<".repeat(1 << 20), "<|".repeat(1 << 19), "<|a".repeat(1 << 19), "<\u{200b}".repeat(1 << 18)] {
+        for text in soak::sample(["<".repeat(1 << 20), "<|".repeat(1 << 19), "<|a".repeat(1 << 19), "<\u{200b}".repeat(1 << 18)], 3) {
             let broken = neutralise(&text);
             assert_eq!(restore(&broken), restore(&text));
         }

@@ -65,8 +65,9 @@ impl Ended {
         &self.settled.may_run
     }
 
-    #[cfg(test)]
-    pub(crate) fn holding(may_run: Named<MayRun>) -> Self {
+    /// Returns one with what may run, for tests.
+    #[doc(hidden)]
+    pub fn holding(may_run: Named<MayRun>) -> Self {
         Self { settled: SettledGit { may_run, ..SettledGit::default() }, ..Self::default() }
     }
 

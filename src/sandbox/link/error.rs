@@ -48,7 +48,7 @@ pub enum Error {
 
 impl Error {
     /// Returns what a model can read of it, where the guest is well and only this call came to nothing.
-    pub(crate) fn into_fault(self) -> Result<Fault, Self> {
+    pub fn into_fault(self) -> Result<Fault, Self> {
         match self {
             Self::Cancelled { .. } => Ok(Fault::Cancelled),
             Self::TimedOut { doing, after } => {

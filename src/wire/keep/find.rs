@@ -64,6 +64,11 @@ pub struct Found {
 }
 
 impl Found {
+    /// Returns whether this path is one of the secrets.
+    pub fn is_hidden(&self, path: &BytesPath) -> bool {
+        self.secrets.iter().any(|secret| secret.path == *path)
+    }
+
     /// Returns whether it is more than a look can bring: whoever says so is none of ours.
     pub fn is_too_much(&self) -> bool {
         let paths = self

@@ -45,6 +45,7 @@ fn every_attack_of_the_doctor_is_held_off() {
 
 /// A tight limit makes a box smaller and no less closed: the attacks must fit into it.
 #[test]
+#[ignore = "just soak: three whole lists of attacks, one with a twentieth of a processor"]
 fn every_attack_is_held_off_with_tight_limits_too() {
     let tight = [
         &[("PODBAY_SANDBOX_FILE_SIZE", "32MiB"), ("PODBAY_SANDBOX_OPEN_FILES", "64")][..],
@@ -69,23 +70,20 @@ fn every_attack_is_held_off_with_tight_limits_too() {
 #[test]
 fn limits_that_limit_nothing_show_as_rows_that_failed() {
     let Some(env) = TestBox::new() else { return };
-    let mut command = env.here(&["doctor", "--attack", "--json"]);
+    let mut command = env.here(&["doctor", "--attack"]);
     command.env("PODBAY_SANDBOX_MEMORY", "64TiB").env("PODBAY_SANDBOX_PIDS", "4194304").env("PODBAY_SANDBOX_FILE_SIZE", "1000TiB");
     command.env("PODBAY_SANDBOX_DISK", "0");
-    let report = run(&mut command).expect(1).json();
-    assert_eq!(
-        (failed(&report), &report["status"]),
-        (vec!["R-01".into(), "R-02".into(), "R-08".into(), "R-18".into()], &json!("failed")),
-        "{report:#}"
-    );
-    let text = run(env.here(&["doctor", "--attack"]).env("PODBAY_SANDBOX_FILE_SIZE", "1000TiB")).expect(1).text();
-    for words in ["FAIL  R-08", "-> set `sandbox.file_size`", "one attack of "] {
+    let text = run(&mut command).expect(1).text();
+    let failed: Vec<&str> = text.lines().filter_map(|line| line.trim_start().strip_prefix("FAIL")?.split_whitespace().next()).collect();
+    assert_eq!(failed, ["R-01", "R-02", "R-08", "R-18"], "{text}");
+    for words in ["-> set `sandbox.file_size`", "4 attacks of "] {
         assert!(text.contains(words), "{words}: {text}");
     }
     env.assert_no_container();
 }
 
 #[test]
+#[ignore = "just soak: a whole list of attacks"]
 fn a_project_of_root_is_attacked_as_what_it_is() {
     let Some(env) = TestBox::new() else { return };
     if !is_root("a project of root's") {
@@ -174,6 +172,7 @@ fn without_a_sandbox_the_attacks_work() {
 }
 
 #[test]
+#[ignore = "just soak: a whole list of attacks"]
 fn a_sandbox_of_somebody_else_s_that_is_open_shows_its_rows() {
     let Some(env) = TestBox::new() else { return };
     if !is_root("a container without protection") {

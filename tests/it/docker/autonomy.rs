@@ -5,6 +5,7 @@ use serde_json::json;
 use super::chat::Talk;
 use super::test_box::TestBox;
 use crate::support::ScriptedModel;
+use crate::support::soak;
 use crate::support::test_env::run;
 
 /// PERM-10: whoever is not there is asked nothing, and what would need them is not done.
@@ -42,12 +43,13 @@ fn in_a_chat_that_is_unattended_nobody_is_asked_and_nothing_more_is_allowed() {
 #[test]
 fn a_preset_says_how_many_turns_there_are_and_a_flag_says_it_better() {
     let Some(env) = TestBox::new() else { return };
-    for (flags, n_turns) in [
+    let all = [
         (&["--preset", "unattended"][..], 50),
         (&["--preset", "standard"], 25),
         (&["--autonomy", "unattended"], 50),
         (&["--preset", "unattended", "--max-turns", "3"], 3),
-    ] {
+    ];
+    for (flags, n_turns) in soak::sample(all, 2) {
         let model = ScriptedModel::new();
         let model = (0..n_turns + 5).fold(model, |model, n| model.calls("bash", json!({"command": format!("echo turn {n}")})));
         let model = model.start_blocking();

@@ -104,10 +104,19 @@ impl Compose {
         self.podbay(&["run", "--output", "json", task])
     }
 
-    /// Runs one command in the workspace through the controller; returns what a model would read.
+    /// Runs one command in the workspace through the controller; returns what a model would read. The engine starts the controller as compose does,
+    /// who would take two seconds more for it.
     #[track_caller]
     fn bash(&self, command: &str) -> String {
-        let done = run(&mut self.podbay(&["call", "bash", &json!({"command": command, "timeout_seconds": 20}).to_string()]));
+        let (uid, gid) = owner();
+        let (socket, state) = (format!("{}_socket:/run/podbay/socket", self.name), format!("{}_state:/state", self.name));
+        let mut start = Command::new("docker");
+        self.env.surround(&mut start);
+        start.args(["run", "--rm", "--network", "none", "--read-only", "--user", &format!("{uid}:{gid}"), "--volume", &socket]);
+        start.args(["--volume", &state, "--env", "HOME=/state", "--env", "PODBAY_HOME=/state/podbay"]);
+        start.args(["--env", "PODBAY_SANDBOX_BACKEND=attach", "--env", "PODBAY_SANDBOX_SOCKET=/run/podbay/socket/guest.sock"]);
+        start.args(["podbay/podbay", "call", "bash", &json!({"command": command, "timeout_seconds": 10}).to_string()]);
+        let done = run(&mut start);
         assert!(done.code <= 1, "{}\n{}", done.text(), done.stderr);
         done.text()
     }
@@ -241,7 +250,7 @@ fn a_command_cannot_pass_for_a_controller_or_end_the_workspace() {
     let text = compose.bash("python3 -c 'import os; os.kill(-1, 9)'; sleep 30");
     assert!(text.contains("joined again"), "{text}");
     let text = compose.bash("python3 -c 'import os; os.kill(-1, 19)'; sleep 30");
-    assert!(text.contains("limit of 20 s") || text.contains("joined again"), "{text}");
+    assert!(text.contains("limit of 10 s") || text.contains("joined again"), "{text}");
     compose.bash("rm /run/podbay/socket/guest.sock; ln -s /elsewhere /run/podbay/socket/guest.sock");
     assert_eq!(compose.bash("ls -l /run/podbay/socket | grep -c ^s"), "1\n");
     assert_eq!(compose.inspect("workspace")["State"]["Pid"], first, "it was never ended");

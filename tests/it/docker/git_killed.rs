@@ -11,17 +11,14 @@ use super::cut_off::assert_ended;
 use super::git::repository;
 use super::git::try_git;
 use super::git::volumes;
-use super::kills;
 use super::test_box::TestBox;
 use super::test_box::alone_with_gc;
 use super::test_box::docker;
 use crate::support::ScriptedModel;
+use crate::support::soak;
 use crate::support::test_env::Started;
 use crate::support::test_env::start;
 use crate::support::test_env::within;
-
-/// How often an import is killed, unless `PODBAY_TEST_KILLS` says otherwise.
-const N_KILLS: u32 = 12;
 
 /// Commits on two branches and stages a file; then says what the names and the index are.
 const WORK: &str = "#!/bin/sh\nset -e\necho $1 >> a.txt\ngit commit -q -m \"main $1\" -- a.txt\ngit checkout -q side\n\
@@ -79,7 +76,7 @@ fn keeper(env: &TestBox) -> Option<String> {
 fn an_import_killed_at_any_moment_leaves_a_whole_repository_and_is_done_by_the_next_session() {
     let Some(env) = repository() else { return };
     let _alone = alone_with_gc();
-    let n_kills = kills::asked_for().unwrap_or(N_KILLS);
+    let n_kills = soak::n_kills(5);
     super::git::git(&env, &["branch", "side"]);
     env.write(".gitignore", "work.sh\nnames\nindex\n.gitignore\n");
     env.write("work.sh", WORK);

@@ -16,6 +16,7 @@ use super::test_box::alone_with_gc;
 use super::test_box::docker;
 use crate::support::ScriptedModel;
 use crate::support::scripted_model::Running;
+use crate::support::soak;
 use crate::support::test_env::Done;
 use crate::support::test_env::run;
 use crate::support::test_env::start;
@@ -23,17 +24,6 @@ use crate::support::test_env::within;
 
 /// How long an environment stays without a controller.
 const LEASE: &str = "2s";
-
-/// How long the loop may go on, unless somebody asked for a number of kills.
-const PATIENCE: Duration = Duration::from_mins(6);
-
-/// How many kills there are at least, also on a machine that is too busy for all of them.
-const LEAST: u32 = 25;
-
-/// How often the variable for a longer night says to kill.
-pub(super) fn asked_for() -> Option<u32> {
-    std::env::var("PODBAY_TEST_KILLS").ok().and_then(|text| text.parse().ok())
-}
 
 /// Kills a controller after a while, and waits for its end.
 fn kill_after(moment: Duration, command: &mut Command) -> Done {
@@ -71,20 +61,11 @@ fn a_controller_killed_at_any_moment_leaves_nothing_behind() {
     let Some(own) = TestBox::new() else { return };
     let Some(shared) = TestBox::new() else { return };
     let before = ["volume", "network"].map(there);
-    // Any moments will do, as long as a failure tells which they were.
-    let mut seed = u64::from(std::process::id());
-    let mut random = move || {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        seed >> 33
-    };
-    let n_rounds = asked_for().unwrap_or(100);
+    let mut random = soak::Random::new();
+    let n_rounds = soak::n_kills(10);
     let begun = Instant::now();
-    let (mut n_done, mut n_killed) = (0, 0);
+    let mut n_killed = 0;
     for number in 0..n_rounds {
-        if asked_for().is_none() && begun.elapsed() > PATIENCE {
-            break;
-        }
-        n_done += 1;
         let model = model_of(number);
         let env = if number % 2 == 0 { &own } else { &shared };
         if number % 2 == 1 {
@@ -92,11 +73,11 @@ fn a_controller_killed_at_any_moment_leaves_nothing_behind() {
             making.arg(model.endpoint()).env("PODBAY_SANDBOX_LEASE", LEASE);
             // Who makes it can be killed as well; the next one makes that good.
             if number % 8 == 1 {
-                kill_after(Duration::from_millis(random() % 500), &mut making);
+                kill_after(Duration::from_millis(random.below(500)), &mut making);
             }
             run(&mut making).expect(0);
         }
-        let moment = Duration::from_millis(random() % 1500);
+        let moment = Duration::from_millis(random.below(1500));
         let mut task = env.task(&model, &["work"]);
         let done = kill_after(moment, task.env("PODBAY_SANDBOX_LEASE", LEASE));
         let code = done.code;
@@ -111,8 +92,12 @@ fn a_controller_killed_at_any_moment_leaves_nothing_behind() {
         assert!(ended, "{number}: {:?}", own.containers());
     }
     // Past the test's own capture: it is a count that somebody wants to read.
-    drop(writeln!(std::io::stderr(), "{n_killed} of {n_done} runs were killed before they were done, in {} s", begun.elapsed().as_secs()));
-    assert!(n_done >= LEAST.min(n_rounds) && n_killed > n_done / 3, "only {n_killed} of {n_done} were killed before they were done");
+    drop(writeln!(
+        std::io::stderr(),
+        "{n_killed} of {n_rounds} runs were killed before they were done, in {} s",
+        begun.elapsed().as_secs()
+    ));
+    assert!(n_killed > n_rounds / 3, "only {n_killed} of {n_rounds} were killed before they were done");
     // The environment ends with its lease, though nobody looks.
     let running = || docker(&["ps", "--quiet", "--filter", &format!("label=dev.podbay.project={}", shared.key())]);
     assert!(within(Duration::from_secs(20), || running().trim().is_empty()), "{}", running());

@@ -17,7 +17,6 @@ use super::git::session;
 use super::git::try_git;
 use super::git_below::make_below;
 use super::git_below::make_linked;
-use super::kills;
 use super::review;
 use super::review::held_back;
 use super::review::review;
@@ -26,12 +25,10 @@ use super::test_box::alone_with_gc;
 use super::test_box::docker;
 use crate::support::ScriptedModel;
 use crate::support::TestEnv;
+use crate::support::soak;
 use crate::support::test_env::run;
 use crate::support::test_env::start;
 use crate::support::test_env::within;
-
-/// How often taking over is killed, unless `PODBAY_TEST_KILLS` says otherwise.
-const N_KILLS: u32 = 5;
 
 const HOOKS: [&str; 4] = ["pre-commit", "post-commit", "reference-transaction", "post-index-change"];
 
@@ -259,7 +256,7 @@ fn two_sessions_commit_side_by_side_and_each_is_brought_in_by_itself() {
 #[test]
 fn taking_over_that_is_killed_at_any_moment_is_finished_by_the_next() {
     let Some(env) = repository() else { return };
-    for n in 0..u64::from(kills::asked_for().unwrap_or(N_KILLS)) {
+    for n in 0..u64::from(soak::n_kills(3)) {
         let result = held_back(&env, &format!("echo {n} >> a.txt; git commit -q -a -m take{n}"), &[]);
         let name = id(&result);
         let task = start(env.podbay(&["review", "apply", &name, "-C"]).arg(env.project()));

@@ -11,21 +11,16 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use serde_json::json;
 
-use super::kills::asked_for;
 use super::test_box::TestBox;
 use super::test_box::docker;
 use crate::support::ScriptedModel;
+use crate::support::soak;
 use crate::support::test_env::is_root;
 use crate::support::test_env::run;
 use crate::support::test_env::start;
 use crate::support::test_env::within;
 
 const PATIENCE: Duration = Duration::from_mins(1);
-
-/// How often the engine is restarted in each way. The variable is for a longer night.
-fn n_restarts() -> u32 {
-    asked_for().map_or(4, |kills| (kills / 25).max(1))
-}
 
 /// Returns whether an engine of one's own can be had here; where not, the run says what is left out.
 fn can_have_engine(what: &str) -> bool {
@@ -198,13 +193,15 @@ fn an_engine_that_is_restarted_during_a_run_costs_it_a_sandbox_or_the_run() {
     if !can_have_engine("an engine that is restarted during a run") {
         return;
     }
-    let n_restarts = n_restarts();
+    let both = [Signal::SIGTERM, Signal::SIGKILL];
+    let one = soak::Random::new().below(2) as usize;
+    let signals = soak::whole_or(both.repeat(8), vec![both[one]]);
     let has_bridge = || Path::new("/sys/class/net/docker0").exists();
     let had_bridge = has_bridge();
     let mut engine = SecondEngine::start(env.beside("engine"));
     engine.bring("podbay/workspace");
     let mut n_went_on = 0;
-    for signal in (0..n_restarts).flat_map(|_| [Signal::SIGTERM, Signal::SIGKILL]) {
+    for &signal in &signals {
         let _ = std::fs::remove_file(env.path("begun"));
         let model = ScriptedModel::new()
             .calls("bash", json!({"command": "touch begun; sleep 60"}))
@@ -235,7 +232,7 @@ fn an_engine_that_is_restarted_during_a_run_costs_it_a_sandbox_or_the_run() {
     drop(engine);
     assert_eq!(has_bridge(), had_bridge, "the network of the machine's engine is not this test's business");
     // Past the test's own capture: it is a count that somebody wants to read.
-    drop(writeln!(std::io::stderr(), "{n_went_on} of {} runs went on after their engine was restarted", 2 * n_restarts));
+    drop(writeln!(std::io::stderr(), "{n_went_on} of {} runs went on after their engine was restarted", signals.len()));
 }
 
 #[test]

@@ -21,7 +21,7 @@ use crate::guest::keep::swap::IS_WITHOUT_FLAGS;
 use crate::guest::keep::testing::Scene;
 use crate::guest::keep::testing::Small;
 use crate::guest::keep::testing::left;
-use crate::guest::keep::testing::n_kills;
+use crate::soak;
 
 /// Tells the second process where to work, and between which states.
 const PLACE: &str = "PODBAY_TEST_KEEP_PLACE";
@@ -30,9 +30,6 @@ const STATES: &str = "PODBAY_TEST_KEEP_STATES";
 /// What the second process says when it begins, and at its end.
 const BEGINS: &str = "begins";
 const ENDS: &str = "ends";
-
-/// How often it is killed, unless `PODBAY_TEST_KILLS` says otherwise.
-const N_KILLS: u32 = 60;
 
 fn build(scene: &Scene) -> (ObjectId, ObjectId) {
     for n in 0..10 {
@@ -128,7 +125,7 @@ fn killed_at_any_moment_it_leaves_whole_files_and_is_finished_later() {
     let start_time = Instant::now();
     scene.apply(before, after);
     let whole = start_time.elapsed();
-    let rounds = n_kills(N_KILLS);
+    let rounds = soak::n_kills(20);
     let mut n_unfinished = 0;
     for n in 0..rounds {
         let (from, to, expected) = if n % 2 == 0 { (after, before, &old) } else { (before, after, &new) };

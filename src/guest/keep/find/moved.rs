@@ -219,11 +219,5 @@ impl Both {
     }
 }
 
-impl Found {
-    fn is_hidden(&self, path: &BytesPath) -> bool {
-        self.secrets.iter().any(|secret| secret.path == *path)
-    }
-}
-
 #[cfg(test)]
 mod tests;

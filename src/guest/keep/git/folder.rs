@@ -45,7 +45,7 @@ pub struct Folder {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
     File,
     Folder,
     Link,
@@ -129,7 +129,7 @@ impl Folder {
     }
 
     /// Returns the names in a folder, sorted; none where there is no such folder.
-    pub(crate) fn names(&self, path: &[u8]) -> Result<Vec<(Vec<u8>, Kind)>, Errno> {
+    pub fn names(&self, path: &[u8]) -> Result<Vec<(Vec<u8>, Kind)>, Errno> {
         let fd = match self.directory(path) {
             Ok(fd) => fd,
             Err(Errno::ENOENT | Errno::ENOTDIR) => return Ok(Vec::new()),

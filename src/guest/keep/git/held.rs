@@ -129,6 +129,7 @@ fn a_tag_of_something_else_than_a_commit_is_looked_through_as_well() {
     assert_eq!(case.sample.git(&["tag"]), "of-a-file\nplain\n");
 }
 
+/// Waits for as long as git may look through many commits together, and then at one.
 #[test]
 fn a_branch_that_holds_more_than_can_be_listed_is_named_and_waits() {
     let case = Case::of(committed());

@@ -17,15 +17,12 @@ use super::sample::Sample;
 use super::sample::fingerprint;
 use super::sample::import_at;
 use crate::guest::family;
-use crate::guest::keep::testing::n_kills;
+use crate::soak;
 use crate::wire::keep::ImportedGit;
 
 /// Says to this test that it is the one to be killed, and where.
 const PLACE: &str = "PODBAY_TEST_IMPORT";
 const NAME: &str = "guest::keep::git::killed::an_import_that_was_killed_is_done_by_the_next";
-
-/// How often it is killed, unless `PODBAY_TEST_KILLS` says otherwise.
-const N_KILLS: u32 = 16;
 
 #[test]
 fn an_import_that_was_killed_is_done_by_the_next() {
@@ -37,7 +34,7 @@ fn an_import_that_was_killed_is_done_by_the_next() {
     let begun = Instant::now();
     assert!(!end_after(start(&sample), None));
     let takes = begun.elapsed();
-    let rounds = n_kills(N_KILLS);
+    let rounds = soak::n_kills(4);
     let mut n_killed = 0;
     let mut whole = None;
     for round in 0..rounds {

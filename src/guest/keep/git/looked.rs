@@ -139,6 +139,7 @@ fn what_is_below_the_top_is_named_by_its_path_in_the_project() {
 }
 
 #[test]
+#[ignore = "just soak: git is given up after its 8 and 4 seconds, as in `a_branch_that_holds_more_than_can_be_listed_is_named_and_waits`"]
 fn what_holds_more_than_can_be_listed_is_not_taken_over_from_a_live_session_either() {
     let case = Case::of(committed());
     case.prepare();
@@ -159,6 +160,7 @@ fn what_holds_more_than_can_be_listed_is_not_taken_over_from_a_live_session_eith
 }
 
 #[test]
+#[ignore = "just soak: git is given up after its 8 and 4 seconds, as in `a_branch_that_holds_more_than_can_be_listed_is_named_and_waits`"]
 fn what_is_checked_out_and_staged_stays_with_a_commit_that_holds_too_much() {
     for detached in [false, true] {
         let case = Case::of(committed());
@@ -188,7 +190,8 @@ fn many_files_that_are_committed_at_once_are_looked_through() {
     case.prepare();
     // Their paths are longer together than what git says elsewhere may be.
     let blob = object(&case, &["hash-object", "-w", &case.sample.path("a").display().to_string()]).0;
-    let lines: String = (0..30_000).map(|n| format!("100644 {blob}\tvendor/a folder with a long name/{n:06}/file\n")).collect();
+    let long = ["a folder with a long name/"; 30].concat();
+    let lines: String = (0..2_000).map(|n| format!("100644 {blob}\tvendor/{long}{n:06}/file\n")).collect();
     fs::write(case.sample.beside("lines"), lines).expect("written");
     let script = format!("!git update-index --add --index-info < {}", case.sample.beside("lines").display());
     case.in_session(&["-c", &format!("alias.make={script}"), "make"]);

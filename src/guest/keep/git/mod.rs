@@ -88,7 +88,7 @@ pub use order::carry_out;
 pub use prepare::Source;
 pub use prepare::prepare;
 pub use record::Start;
-pub(crate) use repository::is_repository;
+pub use repository::is_repository;
 pub use repository::linked;
 pub use settings::Filtering;
 pub use settings::excludes_in;

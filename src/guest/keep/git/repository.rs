@@ -18,7 +18,7 @@ const MAX_MODULES: usize = 1000;
 /// Returns whether git would take this folder for a repository, or could be led to.
 ///
 /// Links count like what they lead to, and a file `commondir` like all that it stands for.
-pub(crate) fn is_repository(names: &[(Vec<u8>, Kind)]) -> bool {
+pub fn is_repository(names: &[(Vec<u8>, Kind)]) -> bool {
     let has = |name: &[u8]| names.iter().any(|(found, kind)| found.eq_ignore_ascii_case(name) && *kind != Kind::Special);
     has(b"HEAD") && (has(b"commondir") || (has(b"objects") && has(b"refs")))
 }

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::corpus::tools;
 use super::*;
+use crate::soak;
 
 /// Bits of all formats, to be put together in ways that no model would.
 const BITS: &[&str] = &[
@@ -268,7 +269,7 @@ fn a_hostile_megabyte_costs_a_bounded_number_of_looks() {
         let looks = work(&text, step) / text.len() as u64;
         assert!(looks <= MOST, "{looks} looks at each byte of {head}{bit} in steps of {step}");
     };
-    for bit in &bits {
+    for bit in soak::sample(&bits, 10) {
         // Already here something quadratic would look a thousand times.
         for (head, step) in
             [("", 12 << 10), ("", 700), ("<tool_call>{\"name\": \"bash\", \"arguments\": {\"command\": \"", 64), ("<think>", 700)]
@@ -276,17 +277,18 @@ fn a_hostile_megabyte_costs_a_bounded_number_of_looks() {
             check(head, bit, 12 << 10, step);
         }
     }
+    let (mega, part) = soak::whole_or((1 << 20, 1 << 17), (1 << 17, 1 << 14));
     for bit in ["<tool_call>{\"a\":\"</tool_call>", "<"] {
-        check("", bit, 1 << 20, 1 << 20);
+        check("", bit, mega, mega);
     }
     // Ends that are missing, or stand far behind.
     for opener in ["<|tool_call|>x ", "<|python_tag|>x ", "<|python_start|>x ", "<tool_call>x "] {
-        check("<tool_call>{\"a\":\"</tool_call>", opener, 1 << 20, 1 << 20);
-        check("<tool_call>{\"a\":\"</tool_call>", opener, 1 << 17, 700);
+        check("<tool_call>{\"a\":\"</tool_call>", opener, mega, mega);
+        check("<tool_call>{\"a\":\"</tool_call>", opener, part, 700);
     }
-    check("<|tool_calls_section_begin|>", " ", 1 << 17, 16);
+    check("<|tool_calls_section_begin|>", " ", part, 16);
     // What a model in a circle streams: one character and nothing else, a token at a time.
-    for byte in b' '..=b'~' {
+    for byte in soak::sample(b' '..=b'~', 10) {
         for head in ["", "```\n", "~~~~\n", "x", "<think>", "{", "["] {
             check(head, char::from(byte).encode_utf8(&mut [0; 4]), 6 << 10, 3);
         }
@@ -315,7 +317,7 @@ fn many_marks_of_code_are_the_same_however_they_are_cut() {
 fn many_calls_that_no_token_marks_are_read_in_time() {
     let started = std::time::Instant::now();
     for line in ["bash(command=\"x\")\n", "[bash(command=\"x\")]\n\n", "bash\n{\"command\":\"ls\"}\n", "read_file(path=\"x\")\n"] {
-        let n = 20_000;
+        let n = soak::whole_or(20_000, 5_000);
         let parsed = parse(&line.repeat(n), &tools(), None);
         assert!(parsed.calls.len() == n && parsed.content.is_empty(), "{line}");
     }
