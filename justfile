@@ -5,7 +5,7 @@ default:
 # Compiles everything without making a program
 check:
     cargo check --all-targets
-    cargo check --no-default-features
+    cargo check --package podbay --no-default-features
 
 # Formats the code
 fmt:
@@ -15,7 +15,7 @@ fmt:
 lint:
     cargo fmt --check
     cargo clippy --all-targets -- -D warnings
-    cargo clippy --no-default-features -- -D warnings
+    cargo clippy --package podbay --no-default-features -- -D warnings
 
 # Runs all tests that need no container engine; arguments go to the test program
 test *ARGS:
@@ -27,7 +27,7 @@ snap:
 
 # Builds the program for the inside of a sandbox alone
 guest:
-    cargo build --release --no-default-features
+    cargo build --release --package podbay --no-default-features
 
 # Builds Podbay's images
 images *NAMES:

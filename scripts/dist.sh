@@ -82,7 +82,8 @@ bill() {
     "$tools/bin/cargo-cyclonedx" cyclonedx --format json --target "$tuple" --spec-version 1.5 --override-filename podbay.cdx >&2
     # It names crates by their path on this machine, and itself by a random number.
     sed -e "s|$PWD|.|g" -e '/"serialNumber"/d' podbay.cdx.json >"$to"
-    rm -f podbay.cdx.json
+    # It writes one for each crate of ours.
+    rm -f podbay.cdx.json src/*/podbay.cdx.json fuzz/podbay.cdx.json tests/*/podbay.cdx.json
 }
 
 if [ "${1:-}" = check ]; then

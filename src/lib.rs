@@ -1,38 +1,34 @@
 //! Podbay: a runner for coding agents whose hands are in a box.
 //!
-//! `docs/architecture.md` is the map; `tests/it/layers.rs` says which module may name which.
+//! Each module is a crate of its own in the folder of its name, and says in its `Cargo.toml` which others it may name; `docs/architecture.md` is the map.
 
-pub mod code;
-pub mod guest;
-pub mod wire;
+pub use podbay_code as code;
+pub use podbay_guest as guest;
+pub use podbay_wire as wire;
 
 #[cfg(feature = "host")]
-pub mod agent;
+pub use podbay_agent as agent;
 #[cfg(feature = "host")]
-pub mod app;
+pub use podbay_app as app;
 #[cfg(feature = "host")]
-pub mod cli;
+pub use podbay_cli as cli;
 #[cfg(feature = "host")]
-pub mod config;
+pub use podbay_config as config;
 #[cfg(feature = "host")]
-pub mod engine;
+pub use podbay_engine as engine;
 #[cfg(feature = "host")]
-pub mod event;
+pub use podbay_event as event;
 #[cfg(feature = "host")]
-pub mod inference;
+pub use podbay_inference as inference;
 #[cfg(feature = "host")]
-pub mod llm;
+pub use podbay_llm as llm;
 #[cfg(feature = "host")]
-pub mod policy;
+pub use podbay_policy as policy;
 #[cfg(feature = "host")]
-pub mod sandbox;
+pub use podbay_sandbox as sandbox;
 #[cfg(feature = "host")]
-pub mod session;
+pub use podbay_session as session;
 #[cfg(feature = "host")]
-pub mod tools;
+pub use podbay_tools as tools;
 #[cfg(feature = "host")]
-pub mod ui;
-
-#[cfg(test)]
-#[path = "../tests/it/support/soak.rs"]
-mod soak;
+pub use podbay_ui as ui;

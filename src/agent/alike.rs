@@ -8,11 +8,11 @@ use std::collections::HashSet;
 
 use super::dense::Dense;
 use super::dense::Value;
-use crate::event::ToolCall;
-use crate::llm::normal::is_of_word;
-use crate::llm::normal::normal_within;
-use crate::tools::Catalogue;
-use crate::tools::Part;
+use podbay_event::ToolCall;
+use podbay_llm::normal::is_of_word;
+use podbay_llm::normal::normal_within;
+use podbay_tools::Catalogue;
+use podbay_tools::Part;
 
 /// How far from its arguments the name of a call may stand, in bytes: a file that is written may lie between.
 const MAX_AWAY: usize = 64 * 1024;
@@ -257,9 +257,9 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::llm::normal::normal;
-    use crate::soak;
-    use crate::tools::Options;
+    use podbay_llm::normal::normal;
+    use podbay_soak as soak;
+    use podbay_tools::Options;
 
     fn is_in(name: &str, arguments: &serde_json::Value, text: &str) -> bool {
         let call = ToolCall { id: String::new(), name: name.into(), arguments: arguments.to_string() };

@@ -15,15 +15,15 @@ use super::nudge::nudge_to_run;
 use super::nudge::waits;
 use super::run::Next;
 use super::task::Task;
-use crate::event::CUT_OFF;
-use crate::event::Kind;
-use crate::event::LimitKind;
-use crate::event::RunStatus;
-use crate::event::ToolMode;
-use crate::llm;
-use crate::llm::Finish;
-use crate::llm::Reply;
-use crate::llm::Unsure;
+use podbay_event::CUT_OFF;
+use podbay_event::Kind;
+use podbay_event::LimitKind;
+use podbay_event::RunStatus;
+use podbay_event::ToolMode;
+use podbay_llm as llm;
+use podbay_llm::Finish;
+use podbay_llm::Reply;
+use podbay_llm::Unsure;
 
 /// Said where the server's filter cut what the model said.
 const FILTERED: &str = "Your last answer was cut by the content filter of the server, and nothing of it was carried out. Give the whole \

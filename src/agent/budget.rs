@@ -1,9 +1,9 @@
 use std::time::Duration;
 
 use super::Options;
-use crate::event::LimitKind;
-use crate::event::Usage;
-use crate::llm::Price;
+use podbay_event::LimitKind;
+use podbay_event::Usage;
+use podbay_llm::Price;
 
 /// What a task has used so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -112,7 +112,7 @@ mod tests {
 
     #[track_caller]
     fn check(turns: u32, seconds: u64, tokens: u64, expected: Standing) {
-        let options = Options { max_turns: 20, timeout: crate::event::Seconds::new(100), max_tokens: 1000, ..Options::default() };
+        let options = Options { max_turns: 20, timeout: podbay_event::Seconds::new(100), max_tokens: 1000, ..Options::default() };
         let usage = Usage { prompt: tokens, ..Usage::default() };
         assert_eq!(standing(&Spent { turns, time: Duration::from_secs(seconds), usage }, &options), expected);
     }
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn no_limit_is_never_near() {
-        let options = Options { timeout: crate::event::Seconds::new(0), ..Options::default() };
+        let options = Options { timeout: podbay_event::Seconds::new(0), ..Options::default() };
         let spent = Spent { turns: 1, time: Duration::from_secs(1_000_000), usage: Usage { prompt: u64::MAX / 2, ..Usage::default() } };
         assert_eq!(standing(&spent, &options), Standing::Good);
     }

@@ -3,9 +3,9 @@
 use super::Agent;
 use super::Failure;
 use super::Interrupt;
-use crate::event::CallStatus;
-use crate::event::ToolCall;
-use crate::tools::Pipeline;
+use podbay_event::CallStatus;
+use podbay_event::ToolCall;
+use podbay_tools::Pipeline;
 
 /// What came of a command of the person's own.
 #[derive(Debug)]

@@ -18,18 +18,18 @@ use super::run::Next;
 use super::stuck::Done;
 use super::stuck::Finding;
 use super::task::Task;
-use crate::event::CallStatus;
-use crate::event::Kind;
-use crate::event::LimitKind;
-use crate::event::RunStatus;
-use crate::event::ToolCall;
-use crate::llm::Message;
-use crate::tools::Early;
-use crate::tools::Finished;
-use crate::tools::Pipeline;
-use crate::tools::PipelineError;
-use crate::tools::note;
-use crate::wire::Image;
+use podbay_event::CallStatus;
+use podbay_event::Kind;
+use podbay_event::LimitKind;
+use podbay_event::RunStatus;
+use podbay_event::ToolCall;
+use podbay_llm::Message;
+use podbay_tools::Early;
+use podbay_tools::Finished;
+use podbay_tools::Pipeline;
+use podbay_tools::PipelineError;
+use podbay_tools::note;
+use podbay_wire::Image;
 
 impl Agent {
     /// Carries out the calls of one answer and tells the model what came of them.

@@ -3,9 +3,9 @@
 //! It was asked to give its whole answer again. Small models say "that was an example" instead, in any language, and then the report that
 //! they were asked about is what the person wants to read. So nothing that was said to the person is left out, and a call is never all they get.
 
-use crate::llm::shown::undressed;
-use crate::llm::text;
-use crate::llm::text::Tools;
+use podbay_llm::shown::undressed;
+use podbay_llm::text;
+use podbay_llm::text::Tools;
 
 /// Words of which one at least stands in a remark that only says that a call was shown.
 const SHOWN: [&str; 19] = [
@@ -98,7 +98,7 @@ fn words(text: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::llm::ToolSpec;
+    use podbay_llm::ToolSpec;
 
     const CALL: &str = "<tool_call>\n{\"name\": \"bash\", \"arguments\": {\"command\": \"ls\"}}\n</tool_call>";
 

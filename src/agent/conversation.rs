@@ -1,9 +1,9 @@
-use crate::event::Evicted;
-use crate::event::ToolMode;
-use crate::llm::Message;
-use crate::llm::Prompt;
-use crate::session::History;
-use crate::session::Step;
+use podbay_event::Evicted;
+use podbay_event::ToolMode;
+use podbay_llm::Message;
+use podbay_llm::Prompt;
+use podbay_session::History;
+use podbay_session::Step;
 
 /// What was said so far, as messages and as the bytes that a server reads; the one is always made of the other.
 #[derive(Clone, Debug)]
@@ -122,7 +122,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::event::ToolCall;
+    use podbay_event::ToolCall;
 
     #[derive(Clone, Debug)]
     enum Act {

@@ -3,8 +3,8 @@
 use super::Agent;
 use super::Options;
 use super::summary::NOTE;
-use crate::event::CallStatus;
-use crate::event::Kind;
+use podbay_event::CallStatus;
+use podbay_event::Kind;
 
 /// The denials of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! A text as it is searched for a call: in its normal form, and without anything but letters and digits, so that it does not matter where blanks,
 //! line ends and the joints of strings stand.
 
-use crate::llm::normal::normal;
-use crate::llm::normal::normal_within;
+use podbay_llm::normal::normal;
+use podbay_llm::normal::normal_within;
 
 /// A text in both forms.
 pub(super) struct Dense {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use crate::event::ToolCall;
-use crate::llm::Ready;
-use crate::tools::Early;
-use crate::tools::Pipeline;
+use podbay_event::ToolCall;
+use podbay_llm::Ready;
+use podbay_tools::Early;
+use podbay_tools::Pipeline;
 
 /// Begins the calls of one answer that need not wait for its end: those that only read, up to the first that may change something, since
 /// what is read behind that must be what it left.

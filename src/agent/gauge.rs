@@ -3,9 +3,9 @@ use std::borrow::Cow;
 use tokio_util::sync::CancellationToken;
 
 use super::Conversation;
-use crate::event::Usage;
-use crate::llm::Client;
-use crate::session::Fullness;
+use podbay_event::Usage;
+use podbay_llm::Client;
+use podbay_session::Fullness;
 
 /// Bytes that a token is taken for, where nobody counts.
 const BYTES_PER_TOKEN: u64 = 4;

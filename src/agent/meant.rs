@@ -2,11 +2,11 @@
 
 use super::Agent;
 use super::task::Task;
-use crate::event::ToolCall;
-use crate::llm::Reply;
-use crate::llm::Unsure;
-use crate::llm::shown;
-use crate::llm::text::only_shows;
+use podbay_event::ToolCall;
+use podbay_llm::Reply;
+use podbay_llm::Unsure;
+use podbay_llm::shown;
+use podbay_llm::text::only_shows;
 
 /// "No" in the languages that models are asked in most, as an answer begins with it.
 const NO: [&str; 15] = ["no", "nope", "nein", "non", "não", "nao", "nee", "nej", "nei", "nie", "nem", "нет", "ні", "όχι", "không"];

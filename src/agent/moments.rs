@@ -9,10 +9,10 @@ use super::Agent;
 use super::Failure;
 use super::Interrupt;
 use super::Outcome;
-use crate::event::Kind;
-use crate::event::LimitKind;
-use crate::event::RunStatus;
-use crate::tools::Held;
+use podbay_event::Kind;
+use podbay_event::LimitKind;
+use podbay_event::RunStatus;
+use podbay_tools::Held;
 
 /// What comes before a task.
 pub(super) enum Before {

@@ -1,6 +1,6 @@
 //! Recognises an answer that shows what should be done where the model was to do it.
 
-use crate::llm::Fences;
+use podbay_llm::Fences;
 
 /// Words by which a model announces that a file is to change.
 const ACTIONS: [&str; 11] = ["create", "write", "save", "update", "add", "modify", "edit", "replace", "change", "put", "generate"];

@@ -3,8 +3,8 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde::Serialize;
 
-use crate::event::ByteSize;
-use crate::event::Seconds;
+use podbay_event::ByteSize;
+use podbay_event::Seconds;
 
 /// How far one task may go: the section `[agent]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]

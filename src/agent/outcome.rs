@@ -1,12 +1,12 @@
 use thiserror::Error;
 
-use crate::event::LimitKind;
-use crate::event::RunStatus;
-use crate::event::Usage;
-use crate::llm;
-use crate::tools::PipelineError;
-use crate::tools::Touched;
-use crate::wire::BytesPath;
+use podbay_event::LimitKind;
+use podbay_event::RunStatus;
+use podbay_event::Usage;
+use podbay_llm as llm;
+use podbay_tools::PipelineError;
+use podbay_tools::Touched;
+use podbay_wire::BytesPath;
 
 /// How a task ended.
 #[derive(Debug)]

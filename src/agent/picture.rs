@@ -8,11 +8,11 @@ use super::Agent;
 use super::Failure;
 use super::Interrupt;
 use super::moments::in_time;
-use crate::event::Kind;
-use crate::llm::Message;
-use crate::tools::Unseen;
-use crate::wire::BytesPath;
-use crate::wire::Image;
+use podbay_event::Kind;
+use podbay_llm::Message;
+use podbay_tools::Unseen;
+use podbay_wire::BytesPath;
+use podbay_wire::Image;
 
 /// What the names of images end with.
 const ENDINGS: [&str; 5] = [".png", ".jpg", ".jpeg", ".gif", ".webp"];

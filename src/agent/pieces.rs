@@ -3,15 +3,15 @@
 
 use super::Agent;
 use super::task::Task;
-use crate::event::HalfCall;
-use crate::event::Kind;
-use crate::llm::Fences;
-use crate::llm::Finish;
-use crate::llm::Reply;
-use crate::llm::tail::TAIL;
-use crate::llm::tail::ends_arguments;
-use crate::llm::tail::is_tail;
-use crate::llm::text::Tools;
+use podbay_event::HalfCall;
+use podbay_event::Kind;
+use podbay_llm::Fences;
+use podbay_llm::Finish;
+use podbay_llm::Reply;
+use podbay_llm::tail::TAIL;
+use podbay_llm::tail::ends_arguments;
+use podbay_llm::tail::is_tail;
+use podbay_llm::text::Tools;
 
 impl Agent {
     /// Takes a call that was cut within a block of code for the text that it most likely is. Where it was meant, that shows once all of it came.

@@ -8,21 +8,21 @@ use tokio_util::sync::CancellationToken;
 
 use super::Options;
 use super::Profile;
-use crate::sandbox;
-use crate::tools::Pipeline;
-use crate::tools::memos;
-use crate::wire::BytesPath;
-use crate::wire::Call;
-use crate::wire::CommandEnded;
-use crate::wire::End;
-use crate::wire::EntryKind;
-use crate::wire::Git;
-use crate::wire::GitQuery;
-use crate::wire::ListDirectory;
-use crate::wire::Memo;
-use crate::wire::Output;
-use crate::wire::ReadFile;
-use crate::wire::message::Stream;
+use podbay_sandbox as sandbox;
+use podbay_tools::Pipeline;
+use podbay_tools::memos;
+use podbay_wire::BytesPath;
+use podbay_wire::Call;
+use podbay_wire::CommandEnded;
+use podbay_wire::End;
+use podbay_wire::EntryKind;
+use podbay_wire::Git;
+use podbay_wire::GitQuery;
+use podbay_wire::ListDirectory;
+use podbay_wire::Memo;
+use podbay_wire::Output;
+use podbay_wire::ReadFile;
+use podbay_wire::message::Stream;
 
 /// Files that hold the project's instructions; the first one found is read.
 const INSTRUCTIONS: [&str; 6] = ["PODBAY.md", "AGENTS.md", "ORCA.md", ".orca/ORCA.md", "OPENMONO.md", ".orangutan-config/orangutan.md"];

@@ -12,13 +12,13 @@ use super::meant::means;
 use super::pieces::ends_in_block;
 use super::summary::foreign;
 use super::task::Task;
-use crate::event::Kind;
-use crate::event::ToolCall;
-use crate::llm;
-use crate::llm::Message;
-use crate::llm::Reply;
-use crate::llm::Unsure;
-use crate::llm::shown;
+use podbay_event::Kind;
+use podbay_event::ToolCall;
+use podbay_llm as llm;
+use podbay_llm::Message;
+use podbay_llm::Reply;
+use podbay_llm::Unsure;
+use podbay_llm::shown;
 
 impl Agent {
     /// Has calls asked about that stand in something which the model was shown or wrote into a file or a command, however they are written there, or that the pieces of the answer

@@ -8,8 +8,8 @@ use super::budget::LEAST_ANSWER;
 use super::summary;
 use super::summary::Parts;
 use super::unread;
-use crate::event::Kind;
-use crate::event::Usage;
+use podbay_event::Kind;
+use podbay_event::Usage;
 
 /// What is known of a window that nobody has told, when the server refuses a conversation: it holds less than that.
 const REFUSED_PERCENT: u64 = 95;

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-use crate::llm::Message;
-use crate::session::History;
+use podbay_llm::Message;
+use podbay_session::History;
 
 /// Characters of one thing the person said that a summary repeats at the least, where room is short and not all has a place.
 const SAID_MIN: usize = 80;
@@ -219,7 +219,7 @@ fn cut(text: &str, most: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::ToolCall;
+    use podbay_event::ToolCall;
 
     fn history() -> History {
         let mut history = History::default();

@@ -5,14 +5,14 @@ use super::Failure;
 use super::Outcome;
 use super::budget::Spent;
 use super::stuck::Stuck;
-use crate::event::LimitKind;
-use crate::event::OpenAnswer;
-use crate::event::RunStatus;
-use crate::llm::Reply;
-use crate::llm::Unsure;
-use crate::tools::Early;
-use crate::tools::Touched;
-use crate::wire::BytesPath;
+use podbay_event::LimitKind;
+use podbay_event::OpenAnswer;
+use podbay_event::RunStatus;
+use podbay_llm::Reply;
+use podbay_llm::Unsure;
+use podbay_tools::Early;
+use podbay_tools::Touched;
+use podbay_wire::BytesPath;
 
 /// What one task has come to so far.
 pub(super) struct Task {

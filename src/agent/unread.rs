@@ -1,8 +1,8 @@
 //! Results that the model has not read yet: it asked for them, so no summary stands for them. Where they are too long for the window each
 //! loses its middle, the longest ones first.
 
-use crate::llm::Message;
-use crate::session::History;
+use podbay_llm::Message;
+use podbay_session::History;
 
 /// What is left of a result at the least, in bytes.
 const LEAST: usize = 600;
@@ -80,8 +80,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::event::ToolCall;
-    use crate::soak;
+    use podbay_event::ToolCall;
+    use podbay_soak as soak;
 
     fn history(results: &[&str]) -> History {
         let mut history = History::default();

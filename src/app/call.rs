@@ -11,23 +11,23 @@ use super::bench::Ground;
 use super::exit_code;
 use super::host_hook::HostHooks;
 use super::rules;
-use crate::event::CallStatus;
-use crate::event::Kind;
-use crate::event::ProgressSink;
-use crate::event::Sink;
-use crate::event::ToolCall;
-use crate::sandbox::Lock;
-use crate::sandbox::Sandbox;
-use crate::sandbox::Spec;
-use crate::tools::Catalogue;
-use crate::tools::KeptLines;
-use crate::tools::Later;
-use crate::tools::OnChunk;
-use crate::tools::Pipeline;
-use crate::tools::PipelineError;
-use crate::tools::Services;
-use crate::wire;
-use crate::wire::Output;
+use podbay_event::CallStatus;
+use podbay_event::Kind;
+use podbay_event::ProgressSink;
+use podbay_event::Sink;
+use podbay_event::ToolCall;
+use podbay_sandbox::Lock;
+use podbay_sandbox::Sandbox;
+use podbay_sandbox::Spec;
+use podbay_tools::Catalogue;
+use podbay_tools::KeptLines;
+use podbay_tools::Later;
+use podbay_tools::OnChunk;
+use podbay_tools::Pipeline;
+use podbay_tools::PipelineError;
+use podbay_tools::Services;
+use podbay_wire as wire;
+use podbay_wire::Output;
 
 /// What came of one call without a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,7 +107,7 @@ async fn take_one(bench: &Bench, front: &Front) -> Result<(Sandbox, Option<Lock>
         // A box that somebody else keeps is shared like that of `podbay up`.
         let lock = match bench.lock() {
             Ok(lock) => Some(lock),
-            Err(Error::Sandbox(crate::sandbox::Error::BusySocket { .. })) => None,
+            Err(Error::Sandbox(podbay_sandbox::Error::BusySocket { .. })) => None,
             Err(error) => return Err(error),
         };
         let (sandbox, started) = bench.start(&progress, None, sink_of(front), cancel).await?;
@@ -138,7 +138,7 @@ fn sink_of(front: &Front) -> Sink {
 
 async fn is_up(bench: &Bench, spec: &Spec, front: &Front) -> bool {
     let (Ok(engine), Ok(project)) = (bench.engine(), bench.project()) else { return false };
-    let state = crate::sandbox::Environment::state(engine, project, front.interrupt.run()).await;
+    let state = podbay_sandbox::Environment::state(engine, project, front.interrupt.run()).await;
     matches!(state, Ok(Some(state)) if state.is_joined_for(spec))
 }
 

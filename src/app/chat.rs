@@ -17,17 +17,17 @@ use super::run::Seat;
 use super::run::end_turn;
 use super::run::sit_down;
 use super::undo;
-use crate::agent::ByHand;
-use crate::agent::Context;
-use crate::event::RunStatus;
-use crate::event::SessionId;
-use crate::event::Usage;
-use crate::policy::Mode;
-use crate::wire::BytesPath;
-use crate::wire::keep::MayRun;
-use crate::wire::keep::Named;
-use crate::wire::keep::UndoAnswer;
-use crate::wire::keep::UndoOrder;
+use podbay_agent::ByHand;
+use podbay_agent::Context;
+use podbay_event::RunStatus;
+use podbay_event::SessionId;
+use podbay_event::Usage;
+use podbay_policy::Mode;
+use podbay_wire::BytesPath;
+use podbay_wire::keep::MayRun;
+use podbay_wire::keep::Named;
+use podbay_wire::keep::UndoAnswer;
+use podbay_wire::keep::UndoOrder;
 
 /// A conversation with a person: one box, one model, many messages.
 pub struct Chat {
@@ -196,7 +196,7 @@ impl Chat {
             _ if error.is_some() => RunStatus::Failed,
             _ => RunStatus::Interrupted,
         };
-        let finished = crate::event::Kind::RunFinished {
+        let finished = podbay_event::Kind::RunFinished {
             status,
             exit_code,
             response: self.last_response,

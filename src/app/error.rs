@@ -2,15 +2,15 @@ use serde::Serialize;
 use thiserror::Error;
 
 use super::bundle;
-use crate::agent;
-use crate::config;
-use crate::engine;
-use crate::event::RunStatus;
-use crate::inference;
-use crate::llm;
-use crate::policy;
-use crate::sandbox;
-use crate::session;
+use podbay_agent as agent;
+use podbay_config as config;
+use podbay_engine as engine;
+use podbay_event::RunStatus;
+use podbay_inference as inference;
+use podbay_llm as llm;
+use podbay_policy as policy;
+use podbay_sandbox as sandbox;
+use podbay_session as session;
 
 /// Everything that keeps a command from doing what it was asked, with the rooms' own errors kept apart.
 #[derive(Debug, Error)]
@@ -273,7 +273,7 @@ impl Error {
 
 /// The exit codes; scripts depend on them, and `podbay --help` lists them.
 pub mod exit_code {
-    use crate::agent::Interrupt;
+    use podbay_agent::Interrupt;
 
     /// Done.
     pub const DONE: u8 = 0;
@@ -311,7 +311,7 @@ pub mod exit_code {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agent::Interrupt;
+    use podbay_agent::Interrupt;
 
     #[test]
     fn a_key_that_our_own_server_refuses_is_not_the_persons_to_name() {

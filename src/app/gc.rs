@@ -1,16 +1,16 @@
 use std::time::SystemTime;
 
 use super::Error;
-use crate::config::Config;
-use crate::engine;
-use crate::engine::Engine;
-use crate::engine::Swept;
-use crate::event::SessionId;
-use crate::sandbox;
-use crate::sandbox::Abandoned;
-use crate::sandbox::git::LeftGit;
-use crate::session;
-use crate::session::State;
+use podbay_config::Config;
+use podbay_engine as engine;
+use podbay_engine::Engine;
+use podbay_engine::Swept;
+use podbay_event::SessionId;
+use podbay_sandbox as sandbox;
+use podbay_sandbox::Abandoned;
+use podbay_sandbox::git::LeftGit;
+use podbay_session as session;
+use podbay_session::State;
 use tokio_util::sync::CancellationToken;
 
 /// What was removed, and what waits for the person's word.

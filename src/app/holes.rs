@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use crate::engine;
-use crate::engine::Facts;
+use podbay_engine as engine;
+use podbay_engine::Facts;
 
 /// The table of known holes.
 #[derive(Debug, Deserialize)]

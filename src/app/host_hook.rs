@@ -21,14 +21,14 @@ use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
 
 use super::Place;
-use crate::tools::OnChunk;
-use crate::wire::CommandEnded;
-use crate::wire::End;
-use crate::wire::Fault;
-use crate::wire::Hook;
-use crate::wire::Limit;
-use crate::wire::Output;
-use crate::wire::message::Stream;
+use podbay_tools::OnChunk;
+use podbay_wire::CommandEnded;
+use podbay_wire::End;
+use podbay_wire::Fault;
+use podbay_wire::Hook;
+use podbay_wire::Limit;
+use podbay_wire::Output;
+use podbay_wire::message::Stream;
 
 /// How long a hook's output may stay open once it has ended: what it left running may hold it for ever.
 const AFTER: Duration = Duration::from_millis(200);

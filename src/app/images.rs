@@ -1,13 +1,13 @@
 use tokio_util::sync::CancellationToken;
 
 use super::Error;
-use crate::config::Config;
-use crate::engine::Engine;
-use crate::engine::ImageState;
-use crate::engine::ListedImage;
-use crate::engine::Provision;
-use crate::event::ProgressSink;
-use crate::session::State;
+use podbay_config::Config;
+use podbay_engine::Engine;
+use podbay_engine::ImageState;
+use podbay_engine::ListedImage;
+use podbay_engine::Provision;
+use podbay_event::ProgressSink;
+use podbay_session::State;
 
 /// The controller's own image, which compose runs it from.
 const CONTROLLER: &str = "podbay/podbay";
@@ -29,7 +29,7 @@ pub async fn build_images(
     }
     let engine = Engine::connect(&config.engine, cancel).await.map_err(Error::Engine)?;
     let provision = Provision::new(&engine, &config.engine, config.offline, state.locks(), progress).allow_install(install);
-    let needed = [crate::sandbox::DEFAULT_IMAGE.to_owned(), crate::inference::DEFAULT_IMAGE.to_owned(), CONTROLLER.to_owned()];
+    let needed = [podbay_sandbox::DEFAULT_IMAGE.to_owned(), podbay_inference::DEFAULT_IMAGE.to_owned(), CONTROLLER.to_owned()];
     let names = if names.is_empty() { &needed[..] } else { names };
     let mut built = Vec::new();
     for name in names {

@@ -19,9 +19,9 @@ use nix::unistd::unlinkat;
 
 use super::Error;
 use super::bench::open_project_at;
-use crate::config;
-use crate::config::Config;
-use crate::sandbox::Project;
+use podbay_config as config;
+use podbay_config::Config;
+use podbay_sandbox::Project;
 
 const FOLDER: &str = ".podbay";
 const SETTINGS: &str = "config.toml";

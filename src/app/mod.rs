@@ -120,32 +120,32 @@ pub use shell::shell;
 
 pub use undo::undo;
 
-pub use crate::guest::not_watched;
-pub use crate::sandbox::git::Ended as GitEnded;
-pub use crate::wire::keep::Applied;
-pub use crate::wire::keep::EntryType;
-pub use crate::wire::keep::MayRun;
-pub use crate::wire::keep::Named;
-pub use crate::wire::keep::Pending;
-pub use crate::wire::keep::Review;
-pub use crate::wire::keep::ReviewAnswer;
-pub use crate::wire::keep::ReviewApplied;
-pub use crate::wire::keep::ReviewDifference;
-pub use crate::wire::keep::ReviewedPath;
-pub use crate::wire::keep::TurnDifference;
-pub use crate::wire::keep::TurnState;
-pub use crate::wire::keep::TurnTaken;
-pub use crate::wire::keep::Turns;
-pub use crate::wire::keep::UndoAnswer;
-pub use crate::wire::keep::UndoOrder as Undo;
-pub use crate::wire::keep::WaitingGit;
-pub use crate::wire::keep::What;
+pub use podbay_guest::not_watched;
+pub use podbay_sandbox::git::Ended as GitEnded;
+pub use podbay_wire::keep::Applied;
+pub use podbay_wire::keep::EntryType;
+pub use podbay_wire::keep::MayRun;
+pub use podbay_wire::keep::Named;
+pub use podbay_wire::keep::Pending;
+pub use podbay_wire::keep::Review;
+pub use podbay_wire::keep::ReviewAnswer;
+pub use podbay_wire::keep::ReviewApplied;
+pub use podbay_wire::keep::ReviewDifference;
+pub use podbay_wire::keep::ReviewedPath;
+pub use podbay_wire::keep::TurnDifference;
+pub use podbay_wire::keep::TurnState;
+pub use podbay_wire::keep::TurnTaken;
+pub use podbay_wire::keep::Turns;
+pub use podbay_wire::keep::UndoAnswer;
+pub use podbay_wire::keep::UndoOrder as Undo;
+pub use podbay_wire::keep::WaitingGit;
+pub use podbay_wire::keep::What;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use crate::event::Event;
-use crate::event::Kind;
+use podbay_event::Event;
+use podbay_event::Kind;
 
 /// Makes a warning that a front end wants shown like any other.
 pub fn warning(message: impl Into<String>) -> Event {
@@ -158,16 +158,16 @@ pub fn find_state(var: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, Err
 }
 
 /// Returns whether the settings name a sandbox that somebody else keeps.
-pub fn is_attached(config: &crate::config::Config) -> bool {
-    config.sandbox.backend == crate::sandbox::Backend::Attach
+pub fn is_attached(config: &podbay_config::Config) -> bool {
+    config.sandbox.backend == podbay_sandbox::Backend::Attach
 }
 
-pub use crate::agent::Interrupt;
-pub use crate::llm::http::install_crypto;
-pub use crate::policy::Autonomy;
-pub use crate::policy::Mode;
-pub use crate::sandbox::Changes;
-pub use crate::sandbox::is_image_name;
-pub use crate::session::State;
-pub use crate::tools::Asker;
-pub use crate::tools::Later;
+pub use podbay_agent::Interrupt;
+pub use podbay_llm::http::install_crypto;
+pub use podbay_policy::Autonomy;
+pub use podbay_policy::Mode;
+pub use podbay_sandbox::Changes;
+pub use podbay_sandbox::is_image_name;
+pub use podbay_session::State;
+pub use podbay_tools::Asker;
+pub use podbay_tools::Later;

@@ -4,19 +4,19 @@ use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use super::Error;
-use crate::config::Config;
-use crate::engine::Engine;
-use crate::event::ProgressSink;
-use crate::inference;
-use crate::inference::Catalogue;
-use crate::inference::ListedFile;
-use crate::inference::ListedModel;
-use crate::inference::Machine;
-use crate::inference::ModelServer;
-use crate::inference::Paths;
-use crate::inference::Presence;
-use crate::inference::Store;
-use crate::session::State;
+use podbay_config::Config;
+use podbay_engine::Engine;
+use podbay_event::ProgressSink;
+use podbay_inference as inference;
+use podbay_inference::Catalogue;
+use podbay_inference::ListedFile;
+use podbay_inference::ListedModel;
+use podbay_inference::Machine;
+use podbay_inference::ModelServer;
+use podbay_inference::Paths;
+use podbay_inference::Presence;
+use podbay_inference::Store;
+use podbay_session::State;
 
 /// One model, as it is listed.
 #[derive(Clone, Debug, PartialEq, Serialize)]

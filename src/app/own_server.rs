@@ -3,11 +3,11 @@ use std::time::Duration;
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::event::Kind;
-use crate::event::Sink;
-use crate::inference::Again;
-use crate::inference::ModelServer;
-use crate::inference::Serving;
+use podbay_event::Kind;
+use podbay_event::Sink;
+use podbay_inference::Again;
+use podbay_inference::ModelServer;
+use podbay_inference::Serving;
 
 /// How often a server is started again in one session; one that ends more often would end again.
 const TIMES: u32 = 3;

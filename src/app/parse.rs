@@ -9,14 +9,14 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::Error;
-use crate::event::ToolCall;
-use crate::event::json_fault;
-use crate::llm;
-use crate::llm::ToolSpec;
-use crate::llm::text;
-use crate::tools::Catalogue;
-use crate::tools::Options;
-use crate::tools::Set;
+use podbay_event::ToolCall;
+use podbay_event::json_fault;
+use podbay_llm as llm;
+use podbay_llm::ToolSpec;
+use podbay_llm::text;
+use podbay_tools::Catalogue;
+use podbay_tools::Options;
+use podbay_tools::Set;
 
 /// Longest text that is read, in bytes.
 const MOST_TEXT: u64 = 16 << 20;
@@ -118,7 +118,7 @@ fn find_hint(name: &str) -> Result<text::Hint, Error> {
 /// Returns all tools of our own under each of their names, as a session knows them.
 fn own_tools() -> Vec<ToolSpec> {
     let catalogue = Catalogue::new(&Options { set: Set::Full, ..Options::default() });
-    let spec = |tool: &crate::tools::Tool| ToolSpec {
+    let spec = |tool: &podbay_tools::Tool| ToolSpec {
         name: tool.name.to_owned(),
         description: tool.description.to_owned(),
         parameters: tool.parameters.clone(),

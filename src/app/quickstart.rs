@@ -13,15 +13,15 @@ use super::model;
 use super::models;
 use super::resume::Aim;
 use super::run::sit_down;
-use crate::engine::Engine;
-use crate::engine::Provision;
-use crate::event::Kind;
-use crate::event::ProgressSink;
-use crate::event::RunStatus;
-use crate::inference;
-use crate::inference::Machine;
-use crate::llm::Sampling;
-use crate::tools::Set;
+use podbay_engine::Engine;
+use podbay_engine::Provision;
+use podbay_event::Kind;
+use podbay_event::ProgressSink;
+use podbay_event::RunStatus;
+use podbay_inference as inference;
+use podbay_inference::Machine;
+use podbay_llm::Sampling;
+use podbay_tools::Set;
 
 /// The example that quickstart works on, brought along in the program.
 pub(super) const EXAMPLE: [(&str, &str); 4] = [
@@ -58,7 +58,7 @@ pub async fn quickstart(place: &Place, front: &Front) -> Result<Quickstart, Erro
     let engine = Engine::connect(&place.config.engine, cancel).await.map_err(Error::Engine)?;
     // The one command that may install what makes base images, because it promises to get there by itself.
     let provision = Provision::new(&engine, &place.config.engine, place.config.offline, place.state.locks(), &progress).allow_install(true);
-    let image = place.config.sandbox.image.as_deref().unwrap_or(crate::sandbox::DEFAULT_IMAGE);
+    let image = place.config.sandbox.image.as_deref().unwrap_or(podbay_sandbox::DEFAULT_IMAGE);
     provision.ensure(image, cancel).await.map_err(Error::Engine)?;
     if place.config.llm.endpoint.is_none() {
         provision.ensure(place.config.inference.image_name(), cancel).await.map_err(Error::of_server_image)?;
@@ -69,7 +69,7 @@ pub async fn quickstart(place: &Place, front: &Front) -> Result<Quickstart, Erro
     place.project.clone_from(&folder);
     place.config.agent.max_turns = 5;
     // It is a copy already.
-    place.config.sandbox.changes = crate::sandbox::Changes::Live;
+    place.config.sandbox.changes = podbay_sandbox::Changes::Live;
     place.config.agent.show_files = false;
     place.config.agent.show_git = false;
     place.config.agent.read_instructions = false;

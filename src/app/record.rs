@@ -3,14 +3,14 @@ use std::sync::Mutex;
 
 use super::Error;
 use super::veil::Veil;
-use crate::event::Event;
-use crate::event::Kind;
-use crate::event::Secret;
-use crate::event::SessionId;
-use crate::event::Sink;
-use crate::session::Log;
-use crate::session::Options;
-use crate::session::State;
+use podbay_event::Event;
+use podbay_event::Kind;
+use podbay_event::Secret;
+use podbay_event::SessionId;
+use podbay_event::Sink;
+use podbay_session::Log;
+use podbay_session::Options;
+use podbay_session::State;
 
 /// Where everything that happens goes: into the session's log first, then to whoever watches. An answer without a call waits for the record
 /// behind it there.

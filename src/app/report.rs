@@ -3,23 +3,23 @@ use serde::Serialize;
 use super::Error;
 use super::ErrorReport;
 use super::exit_code;
-use crate::agent::Outcome;
-use crate::event::Kind;
-use crate::event::LimitKind;
-use crate::event::RunStatus;
-use crate::event::Secret;
-use crate::event::SessionId;
-use crate::event::Usage;
-use crate::sandbox::git;
-use crate::tools::Touched;
-use crate::wire::keep::EntryType;
-use crate::wire::keep::IndexImport;
-use crate::wire::keep::MayRun;
-use crate::wire::keep::Named;
-use crate::wire::keep::PathChange;
-use crate::wire::keep::Pending;
-use crate::wire::keep::TurnEnded;
-use crate::wire::keep::What;
+use podbay_agent::Outcome;
+use podbay_event::Kind;
+use podbay_event::LimitKind;
+use podbay_event::RunStatus;
+use podbay_event::Secret;
+use podbay_event::SessionId;
+use podbay_event::Usage;
+use podbay_sandbox::git;
+use podbay_tools::Touched;
+use podbay_wire::keep::EntryType;
+use podbay_wire::keep::IndexImport;
+use podbay_wire::keep::MayRun;
+use podbay_wire::keep::Named;
+use podbay_wire::keep::PathChange;
+use podbay_wire::keep::Pending;
+use podbay_wire::keep::TurnEnded;
+use podbay_wire::keep::What;
 
 /// The result of a run, as `--output json` prints it. Keys may be added, never changed: scripts depend on them.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -379,7 +379,7 @@ mod tests {
         let mut report = Report::failed(&Error::usage("x", "y"), Some(id), 0);
         (report.status, report.exit_code, report.error) = (RunStatus::Completed, exit_code::DONE, None);
         let source = "write `0.pack` in the folder of snapshots; the disk is full".to_owned();
-        report.lose_review(&Error::Sandbox(crate::sandbox::Error::NotStarted { problem: source.clone() }));
+        report.lose_review(&Error::Sandbox(podbay_sandbox::Error::NotStarted { problem: source.clone() }));
         assert_eq!(
             (report.review.as_deref(), report.exit_code, report.status),
             (Some("dzg9tger38fb"), exit_code::NO_BOX, RunStatus::Failed)

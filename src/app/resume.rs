@@ -7,25 +7,25 @@ use super::Error;
 use super::Place;
 use super::demo;
 use super::record::Recorder;
-use crate::agent::Profile;
-use crate::event::Event;
-use crate::event::Kind;
-use crate::event::SessionId;
-use crate::event::Sink;
-use crate::event::ToolMode;
-use crate::llm::Prompt;
-use crate::llm::ToolSpec;
-use crate::session;
-use crate::session::Artifacts;
-use crate::session::Beginning;
-use crate::session::Found;
-use crate::session::Latest;
-use crate::session::Log;
-use crate::session::Open;
-use crate::session::Past;
-use crate::session::Records;
-use crate::session::Repair;
-use crate::session::State;
+use podbay_agent::Profile;
+use podbay_event::Event;
+use podbay_event::Kind;
+use podbay_event::SessionId;
+use podbay_event::Sink;
+use podbay_event::ToolMode;
+use podbay_llm::Prompt;
+use podbay_llm::ToolSpec;
+use podbay_session as session;
+use podbay_session::Artifacts;
+use podbay_session::Beginning;
+use podbay_session::Found;
+use podbay_session::Latest;
+use podbay_session::Log;
+use podbay_session::Open;
+use podbay_session::Past;
+use podbay_session::Records;
+use podbay_session::Repair;
+use podbay_session::State;
 
 /// How many logs are looked at for one that was broken off.
 const MOST_RECENT: usize = 50;
@@ -180,7 +180,7 @@ pub(super) fn same_beginning(past: &Past, tools: &[ToolSpec], mode: ToolMode, th
 }
 
 fn prompt_of(beginning: &Beginning) -> Prompt {
-    let spec = |tool: &crate::event::ToolTold| ToolSpec {
+    let spec = |tool: &podbay_event::ToolTold| ToolSpec {
         name: tool.name.clone(),
         description: tool.description.clone(),
         parameters: tool.parameters.clone(),
@@ -197,8 +197,8 @@ mod tests {
     use std::time::SystemTime;
 
     use super::*;
-    use crate::event::RunStatus;
-    use crate::session::Options;
+    use podbay_event::RunStatus;
+    use podbay_session::Options;
 
     /// Begins a session that was worked on so many seconds ago; nobody else writes it when the log that is returned is dropped.
     fn begin(state: &State, id: &str, project: &str, age: u64, rest: &[Kind]) -> Log {
@@ -240,7 +240,7 @@ mod tests {
             response: String::new(),
             turns: 1,
             tool_calls: 0,
-            usage: crate::event::Usage::default(),
+            usage: podbay_event::Usage::default(),
             limit: None,
             error: None,
             duration_ms: 1,

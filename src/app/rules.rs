@@ -1,17 +1,17 @@
 //! A person's rules, with the names of tools in them understood as the catalogue does.
 
-use crate::config::Answers;
-use crate::config::Config;
-use crate::config::near;
-use crate::event::is_hidden;
-use crate::policy;
-use crate::policy::Mode;
-use crate::policy::Policy;
-use crate::policy::RuleDecision;
-use crate::tools;
-use crate::tools::Catalogue;
-use crate::tools::HookOptions;
-use crate::tools::Set;
+use podbay_config::Answers;
+use podbay_config::Config;
+use podbay_config::near;
+use podbay_event::is_hidden;
+use podbay_policy as policy;
+use podbay_policy::Mode;
+use podbay_policy::Policy;
+use podbay_policy::RuleDecision;
+use podbay_tools as tools;
+use podbay_tools::Catalogue;
+use podbay_tools::HookOptions;
+use podbay_tools::Set;
 
 use super::Error;
 use super::record::with_causes;

@@ -22,39 +22,39 @@ use super::resume;
 use super::resume::Aim;
 use super::rules;
 use super::services::HostServices;
-use crate::agent::Agent;
-use crate::agent::Conversation;
-use crate::agent::Failure;
-use crate::agent::Outcome;
-use crate::agent::Profile;
-use crate::agent::gather_context;
-use crate::agent::system_prompt;
-use crate::config::Config;
-use crate::event::Kind;
-use crate::event::LimitKind;
-use crate::event::RunStatus;
-use crate::event::SessionId;
-use crate::event::Sink;
-use crate::event::ToolMode;
-use crate::event::ToolTold;
-use crate::llm::Probed;
-use crate::llm::Prompt;
-use crate::llm::TaskKind;
-use crate::llm::ToolModeChoice;
-use crate::llm::ToolSpec;
-use crate::policy::Mode;
-use crate::sandbox;
-use crate::sandbox::Changes;
-use crate::sandbox::Lock;
-use crate::sandbox::Sandbox;
-use crate::sandbox::git;
-use crate::session::Artifacts;
-use crate::session::Past;
-use crate::session::State;
-use crate::tools::Catalogue;
-use crate::tools::Pipeline;
-use crate::wire::keep::Pending;
-use crate::wire::keep::TurnEnded;
+use podbay_agent::Agent;
+use podbay_agent::Conversation;
+use podbay_agent::Failure;
+use podbay_agent::Outcome;
+use podbay_agent::Profile;
+use podbay_agent::gather_context;
+use podbay_agent::system_prompt;
+use podbay_config::Config;
+use podbay_event::Kind;
+use podbay_event::LimitKind;
+use podbay_event::RunStatus;
+use podbay_event::SessionId;
+use podbay_event::Sink;
+use podbay_event::ToolMode;
+use podbay_event::ToolTold;
+use podbay_llm::Probed;
+use podbay_llm::Prompt;
+use podbay_llm::TaskKind;
+use podbay_llm::ToolModeChoice;
+use podbay_llm::ToolSpec;
+use podbay_policy::Mode;
+use podbay_sandbox as sandbox;
+use podbay_sandbox::Changes;
+use podbay_sandbox::Lock;
+use podbay_sandbox::Sandbox;
+use podbay_sandbox::git;
+use podbay_session::Artifacts;
+use podbay_session::Past;
+use podbay_session::State;
+use podbay_tools::Catalogue;
+use podbay_tools::Pipeline;
+use podbay_wire::keep::Pending;
+use podbay_wire::keep::TurnEnded;
 
 /// Version of the session log's format.
 pub(super) const LOG_VERSION: u32 = 1;
@@ -80,7 +80,7 @@ pub struct Place {
     pub state: State,
     pub mode: Mode,
     /// The API key, from the environment or a file of the person's.
-    pub api_key: Option<crate::event::Secret>,
+    pub api_key: Option<podbay_event::Secret>,
     /// An earlier session to go on with; without one a new one begins.
     pub resume: Option<Resume>,
 }
@@ -310,7 +310,7 @@ pub(super) async fn sit_down(
         recorder.warn(warning);
     }
     let image = match bench.socket() {
-        None => config.sandbox.image.clone().unwrap_or_else(|| crate::sandbox::DEFAULT_IMAGE.to_owned()),
+        None => config.sandbox.image.clone().unwrap_or_else(|| podbay_sandbox::DEFAULT_IMAGE.to_owned()),
         Some(socket) => {
             recorder.warn(NOT_WITH_ATTACH);
             socket.path().display().to_string()

@@ -3,11 +3,11 @@ use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
 use super::Error;
-use crate::config::Config;
-use crate::event::ProgressSink;
-use crate::inference;
-use crate::inference::Paths;
-use crate::inference::Store;
+use podbay_config::Config;
+use podbay_event::ProgressSink;
+use podbay_inference as inference;
+use podbay_inference::Paths;
+use podbay_inference::Store;
 
 /// Returns the command line of the model server for a container that compose has made, and clears the way for its socket.
 ///

@@ -2,17 +2,17 @@ use tokio_util::sync::CancellationToken;
 
 use super::host_hook::HostHooks;
 use super::record::with_causes;
-use crate::config::Answers;
-use crate::event::Kind;
-use crate::event::Sink;
-use crate::policy::Exact;
-use crate::session::Artifacts;
-use crate::tools::KeptLines;
-use crate::tools::Later;
-use crate::tools::OnChunk;
-use crate::tools::Services;
-use crate::wire;
-use crate::wire::Output;
+use podbay_config::Answers;
+use podbay_event::Kind;
+use podbay_event::Sink;
+use podbay_policy::Exact;
+use podbay_session::Artifacts;
+use podbay_tools::KeptLines;
+use podbay_tools::Later;
+use podbay_tools::OnChunk;
+use podbay_tools::Services;
+use podbay_wire as wire;
+use podbay_wire::Output;
 
 /// What the host does for the tools of one session.
 pub(super) struct HostServices {

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 use super::Error;
 use super::demo;
 use super::resume::not_a_demonstration;
-use crate::config::Config;
-use crate::event::SessionId;
-use crate::session;
-use crate::session::Found;
-use crate::session::Listed;
-use crate::session::State;
-use crate::session::Summary;
+use podbay_config::Config;
+use podbay_event::SessionId;
+use podbay_session as session;
+use podbay_session::Found;
+use podbay_session::Listed;
+use podbay_session::State;
+use podbay_session::Summary;
 
 /// Lists so many sessions, newest first, and what was passed over.
 pub fn list_sessions(state: &State, most: usize) -> Result<Listed, Error> {
@@ -51,7 +51,7 @@ pub fn session_line(summary: &Summary) -> String {
 
 /// Returns a session as one JSON object.
 pub fn session_json(summary: &Summary) -> String {
-    crate::event::json_line(summary).unwrap_or_default()
+    podbay_event::json_line(summary).unwrap_or_default()
 }
 
 /// Returns which session is to go on and the folder that it worked in; the last one is never a demonstration, which cannot.
@@ -124,5 +124,5 @@ pub fn export_markdown(state: &State, wanted: &str, clean: &dyn Fn(&str) -> Stri
 pub fn export_json(state: &State, wanted: &str, clean: &dyn Fn(&str) -> String) -> Result<String, Error> {
     let found = session::find(state, wanted).map_err(Error::Session)?;
     let records = session::read(&found.path).map_err(Error::Session)?;
-    Ok(crate::event::json_line(&session::json(&records, clean)).unwrap_or_default())
+    Ok(podbay_event::json_line(&session::json(&records, clean)).unwrap_or_default())
 }

@@ -2,20 +2,20 @@ use std::path::Path;
 
 use super::Error;
 use super::bench::open_project;
-use crate::config;
-use crate::config::Answers;
-use crate::config::Config;
-use crate::config::Loaded;
-use crate::config::Origin;
-use crate::config::ProjectFile;
-use crate::config::ProjectLayer;
-use crate::config::Sources;
-use crate::config::Standing;
-use crate::config::Trust;
-use crate::config::Trusted;
-use crate::inference::Catalogue;
-use crate::sandbox::Project;
-use crate::session::State;
+use podbay_config as config;
+use podbay_config::Answers;
+use podbay_config::Config;
+use podbay_config::Loaded;
+use podbay_config::Origin;
+use podbay_config::ProjectFile;
+use podbay_config::ProjectLayer;
+use podbay_config::Sources;
+use podbay_config::Standing;
+use podbay_config::Trust;
+use podbay_config::Trusted;
+use podbay_inference::Catalogue;
+use podbay_sandbox::Project;
+use podbay_session::State;
 
 /// The settings that hold in one place, and what became of those that came with the project.
 #[derive(Clone, Debug)]
@@ -161,7 +161,7 @@ pub fn trusted_settings(state: &State) -> Result<Vec<Trusted>, Error> {
 /// Returns what was allowed for good in a project, each in words and in the order of the answers.
 pub fn lasting_answers(folder: &Path, state: &State) -> Result<Vec<String>, Error> {
     let all = answers(folder, state)?.list().map_err(Error::Config)?;
-    Ok(all.iter().map(crate::policy::Exact::words).collect())
+    Ok(all.iter().map(podbay_policy::Exact::words).collect())
 }
 
 /// Takes back what was allowed for good: the one of this number, counted from 1, or all. Returns what it was, in words.
@@ -170,7 +170,7 @@ pub fn forget_answers(folder: &Path, state: &State, number: Option<usize>) -> Re
     let all = answers.list().map_err(Error::Config)?;
     let Some(number) = number else {
         answers.clear().map_err(Error::Config)?;
-        return Ok(all.iter().map(crate::policy::Exact::words).collect());
+        return Ok(all.iter().map(podbay_policy::Exact::words).collect());
     };
     let Some(exact) = number.checked_sub(1).and_then(|at| all.get(at)) else {
         let hint = "`podbay config answers` lists them with their numbers";
@@ -188,7 +188,7 @@ fn answers(folder: &Path, state: &State) -> Result<Answers, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Flag;
+    use podbay_config::Flag;
 
     #[track_caller]
     fn check(name: &str, endpoint_is_flag: bool, words: Option<&str>) {

@@ -7,15 +7,15 @@ use super::Front;
 use super::Place;
 use super::bench::Bench;
 use super::bench::Ground;
-use crate::engine::Labels;
-use crate::engine::Owner;
-use crate::engine::Role;
-use crate::event::Kind;
-use crate::event::ProgressSink;
-use crate::sandbox;
-use crate::wire::keep::UndoAnswer;
-use crate::wire::keep::UndoOrder;
-use crate::wire::keep::Undone;
+use podbay_engine::Labels;
+use podbay_engine::Owner;
+use podbay_engine::Role;
+use podbay_event::Kind;
+use podbay_event::ProgressSink;
+use podbay_sandbox as sandbox;
+use podbay_wire::keep::UndoAnswer;
+use podbay_wire::keep::UndoOrder;
+use podbay_wire::keep::Undone;
 
 /// Names that the model is told at the most.
 const MOST_TOLD: usize = 50;

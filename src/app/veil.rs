@@ -1,10 +1,10 @@
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-use crate::event::Event;
-use crate::event::Kind;
-use crate::event::Secret;
-use crate::event::json_line;
+use podbay_event::Event;
+use podbay_event::Kind;
+use podbay_event::Secret;
+use podbay_event::json_line;
 
 /// Blots out the API key in what leaves for those who watch: a model may repeat what it was told.
 ///

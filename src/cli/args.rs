@@ -457,7 +457,7 @@ pub(super) struct InitArgs {
 
 #[cfg(test)]
 mod tests {
-    use crate::cli::help;
+    use crate::help;
 
     #[test]
     fn the_command_line_is_consistent() {

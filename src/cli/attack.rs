@@ -8,15 +8,15 @@ use super::findings::Headings;
 use super::front::Nobody;
 use super::run::listen;
 use super::setup::Setup;
-use crate::app;
-use crate::app::Interrupt;
-use crate::app::Mode;
-use crate::app::doctor;
-use crate::app::doctor::Attempt;
-use crate::app::doctor::Outcome;
-use crate::app::doctor::Siege;
-use crate::ui::Paint;
-use crate::ui::text;
+use podbay_app as app;
+use podbay_app::Interrupt;
+use podbay_app::Mode;
+use podbay_app::doctor;
+use podbay_app::doctor::Attempt;
+use podbay_app::doctor::Outcome;
+use podbay_app::doctor::Siege;
+use podbay_ui::Paint;
+use podbay_ui::text;
 
 /// `podbay doctor --attack`: the rows, and what to do about those that failed.
 pub(super) async fn attack(args: DoctorArgs) -> Result<u8, app::Error> {

@@ -9,15 +9,15 @@ use super::args::OutputFormat;
 use super::delivery::Delivery;
 use super::run::listen;
 use super::setup::Setup;
-use crate::app;
-use crate::app::Interrupt;
-use crate::app::bundle;
-use crate::app::bundle::Bundled;
-use crate::app::bundle::LoadBundle;
-use crate::app::bundle::SaveBundle;
-use crate::app::exit_code;
-use crate::event::ByteSize;
-use crate::ui::text;
+use podbay_app as app;
+use podbay_app::Interrupt;
+use podbay_app::bundle;
+use podbay_app::bundle::Bundled;
+use podbay_app::bundle::LoadBundle;
+use podbay_app::bundle::SaveBundle;
+use podbay_app::exit_code;
+use podbay_event::ByteSize;
+use podbay_ui::text;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum BundleCommand {

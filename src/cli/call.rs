@@ -7,9 +7,9 @@ use super::flags;
 use super::front::Nobody;
 use super::run::listen;
 use super::setup::Setup;
-use crate::app;
-use crate::app::Interrupt;
-use crate::event::Kind;
+use podbay_app as app;
+use podbay_app::Interrupt;
+use podbay_event::Kind;
 
 pub(super) async fn call(args: CallArgs) -> Result<u8, app::Error> {
     let mut overrides = Vec::new();
@@ -31,7 +31,7 @@ pub(super) async fn call(args: CallArgs) -> Result<u8, app::Error> {
     let called = Box::pin(app::call(&place, &args.tool, &args.arguments, &front)).await?;
     terminal.finish();
     let newline = if called.text.ends_with('\n') { "" } else { "\n" };
-    let text = crate::ui::text::clean(&called.text);
+    let text = podbay_ui::text::clean(&called.text);
     deliver(&format!("{text}{newline}"))?;
     Ok(signals.exit_code(called.exit_code))
 }

@@ -16,8 +16,8 @@ use clap_mangen::Man;
 use super::delivery::deliver;
 use super::fish;
 use super::help;
-use crate::app;
-use crate::app::exit_code;
+use podbay_app as app;
+use podbay_app::exit_code;
 
 #[derive(Debug, Args)]
 pub(super) struct CompletionsArgs {

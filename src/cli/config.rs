@@ -11,18 +11,18 @@ use super::args::OutputFormat;
 use super::delivery::deliver;
 use super::setup;
 use super::setup::Setup;
-use crate::app;
-use crate::app::ProjectSettings;
-use crate::app::exit_code;
-use crate::config;
-use crate::config::PassedOver;
-use crate::ui;
-use crate::ui::Keyboard;
-use crate::ui::Paint;
-use crate::ui::counted;
-use crate::ui::is_padded;
-use crate::ui::revealed;
-use crate::ui::text;
+use podbay_app as app;
+use podbay_app::ProjectSettings;
+use podbay_app::exit_code;
+use podbay_config as config;
+use podbay_config::PassedOver;
+use podbay_ui as ui;
+use podbay_ui::Keyboard;
+use podbay_ui::Paint;
+use podbay_ui::counted;
+use podbay_ui::is_padded;
+use podbay_ui::revealed;
+use podbay_ui::text;
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]

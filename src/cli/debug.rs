@@ -7,9 +7,9 @@ use clap::Subcommand;
 
 use super::delivery::Delivery;
 use super::later;
-use crate::app;
-use crate::app::exit_code;
-use crate::ui;
+use podbay_app as app;
+use podbay_app::exit_code;
+use podbay_ui as ui;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum DebugCommand {

@@ -3,7 +3,7 @@ use std::io::Write;
 use std::sync::Arc;
 use std::sync::Mutex;
 
-use crate::app;
+use podbay_app as app;
 
 /// The standard output, with a memory: what cannot be written does not stop what is under way, and is told at the end.
 ///

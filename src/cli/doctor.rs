@@ -13,19 +13,19 @@ use super::flags;
 use super::front::Terminal;
 use super::run::listen;
 use super::setup;
-use crate::app;
-use crate::app::Interrupt;
-use crate::app::doctor;
-use crate::app::doctor::Check;
-use crate::app::doctor::Diagnosis;
-use crate::app::doctor::Status;
-use crate::app::doctor::Subject;
-use crate::config::Sources;
-use crate::event::Kind;
-use crate::event::ProgressSink;
-use crate::ui;
-use crate::ui::Paint;
-use crate::ui::text;
+use podbay_app as app;
+use podbay_app::Interrupt;
+use podbay_app::doctor;
+use podbay_app::doctor::Check;
+use podbay_app::doctor::Diagnosis;
+use podbay_app::doctor::Status;
+use podbay_app::doctor::Subject;
+use podbay_config::Sources;
+use podbay_event::Kind;
+use podbay_event::ProgressSink;
+use podbay_ui as ui;
+use podbay_ui::Paint;
+use podbay_ui::text;
 
 /// Width of the text where there is no terminal that says its own, and the most that is used of one.
 const WIDTH: usize = 110;
@@ -145,7 +145,7 @@ fn wrap(text: &str, width: usize, indent: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::doctor::Group;
+    use podbay_app::doctor::Group;
 
     #[test]
     fn lines_are_aligned_and_what_is_foreign_is_made_safe() {

@@ -12,14 +12,14 @@ use super::front::Nobody;
 use super::run::listen;
 use super::setup::Setup;
 use super::signals::Signals;
-use crate::app;
-use crate::app::Front;
-use crate::app::Interrupt;
-use crate::app::Place;
-use crate::app::Status;
-use crate::app::exit_code;
-use crate::ui;
-use crate::ui::text;
+use podbay_app as app;
+use podbay_app::Front;
+use podbay_app::Interrupt;
+use podbay_app::Place;
+use podbay_app::Status;
+use podbay_app::exit_code;
+use podbay_ui as ui;
+use podbay_ui::text;
 
 /// What the commands of this file share.
 struct Ready {

@@ -1,8 +1,8 @@
 use std::io::Write;
 
-use crate::app;
-use crate::ui::Paint;
-use crate::ui::text;
+use podbay_app as app;
+use podbay_ui::Paint;
+use podbay_ui::text;
 
 /// What errors put before the last words of a program.
 const LAST_LINES: &str = "\nits last lines were:\n";

@@ -10,12 +10,12 @@ use super::delivery::Delivery;
 use super::delivery::deliver;
 use super::front::Terminal;
 use super::signals::Signals;
-use crate::app;
-use crate::app::exit_code;
-use crate::event::Kind;
-use crate::event::Sink;
-use crate::ui;
-use crate::ui::Paint;
+use podbay_app as app;
+use podbay_app::exit_code;
+use podbay_event::Kind;
+use podbay_event::Sink;
+use podbay_ui as ui;
+use podbay_ui::Paint;
 
 /// What was found, of one kind or another.
 pub(super) trait Findings: Serialize {

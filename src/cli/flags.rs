@@ -12,9 +12,9 @@ use super::args::RuntimeFlag;
 use super::args::SessionFlags;
 use super::args::SetFlag;
 use super::later;
-use crate::app;
-use crate::app::Resume;
-use crate::config::Flag;
+use podbay_app as app;
+use podbay_app::Resume;
+use podbay_config::Flag;
 
 /// Settings that flags give, by the configuration's own keys: the last layer.
 pub(super) type Overrides = Vec<Flag>;

@@ -10,22 +10,22 @@ use tokio_util::sync::CancellationToken;
 
 use super::args::OutputFormat;
 use super::delivery::Delivery;
-use crate::app;
-use crate::app::Asker;
-use crate::app::Front;
-use crate::app::Interrupt;
-use crate::app::Later;
-use crate::event::Answer;
-use crate::event::Answered;
-use crate::event::Asked;
-use crate::event::Event;
-use crate::event::Sink;
-use crate::ui;
-use crate::ui::Keyboard;
-use crate::ui::Look;
-use crate::ui::Paint;
-use crate::ui::Plain;
-use crate::ui::Question;
+use podbay_app as app;
+use podbay_app::Asker;
+use podbay_app::Front;
+use podbay_app::Interrupt;
+use podbay_app::Later;
+use podbay_event::Answer;
+use podbay_event::Answered;
+use podbay_event::Asked;
+use podbay_event::Event;
+use podbay_event::Sink;
+use podbay_ui as ui;
+use podbay_ui::Keyboard;
+use podbay_ui::Look;
+use podbay_ui::Paint;
+use podbay_ui::Plain;
+use podbay_ui::Question;
 
 type Screen = Plain<Box<dyn Write + Send>, Box<dyn Write + Send>>;
 

@@ -103,7 +103,7 @@ pub(super) fn codes(page: &Page) -> Option<&'static [(&'static str, &'static str
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::exit_code;
+    use podbay_app::exit_code;
 
     /// Calls `look` with every command that a person sees, and its words.
     fn each(command: &Command, path: &str, look: &mut impl FnMut(&str, &Command)) {

@@ -14,12 +14,12 @@ use super::front::Terminal;
 use super::later;
 use super::run::listen;
 use super::setup::Setup;
-use crate::app;
-use crate::app::Interrupt;
-use crate::app::exit_code;
-use crate::event::Kind;
-use crate::event::ProgressSink;
-use crate::ui::text;
+use podbay_app as app;
+use podbay_app::Interrupt;
+use podbay_app::exit_code;
+use podbay_event::Kind;
+use podbay_event::ProgressSink;
+use podbay_ui::text;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ImagesCommand {

@@ -1,9 +1,9 @@
 use super::args::InitArgs;
 use super::delivery::deliver;
-use crate::app;
-use crate::app::Initialised;
-use crate::app::exit_code;
-use crate::ui::text;
+use podbay_app as app;
+use podbay_app::Initialised;
+use podbay_app::exit_code;
+use podbay_ui::text;
 
 pub(super) fn init(args: &InitArgs) -> Result<u8, app::Error> {
     if let Some(folder) = &args.misplaced {

@@ -10,8 +10,8 @@ use clap::Args;
 use super::args::BackendFlag;
 use super::args::NetworkFlag;
 use super::args::SessionFlags;
-use crate::app;
-use crate::ui::text;
+use podbay_app as app;
+use podbay_ui::text;
 
 /// Flags of `run` and `chat` whose features are still to come.
 #[derive(Clone, Debug, Default, Args)]
@@ -101,7 +101,7 @@ mod tests {
     use clap::CommandFactory;
 
     use super::*;
-    use crate::cli::args::Arguments;
+    use crate::args::Arguments;
 
     #[test]
     fn no_command_that_exists_is_said_to_be_missing() {

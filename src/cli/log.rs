@@ -7,7 +7,7 @@ use tracing::Subscriber;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::util::SubscriberInitExt;
 
-use crate::ui::text;
+use podbay_ui::text;
 
 /// Shows our own diagnostics with `--verbose` or as `PODBAY_LOG` says.
 pub(super) fn begin(verbose: bool) {
@@ -48,7 +48,7 @@ mod tests {
     use std::sync::Mutex;
 
     use super::*;
-    use crate::event::is_hidden;
+    use podbay_event::is_hidden;
 
     #[derive(Clone, Default)]
     struct Kept(Arc<Mutex<Vec<u8>>>);

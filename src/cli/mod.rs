@@ -50,10 +50,10 @@ use serde::Serialize;
 
 use self::args::Arguments;
 use self::args::Command;
-use crate::app;
-use crate::app::Report;
-use crate::app::exit_code;
-use crate::ui;
+use podbay_app as app;
+use podbay_app::Report;
+use podbay_app::exit_code;
+use podbay_ui as ui;
 
 /// Runs the command line and returns its exit code.
 pub fn main() -> ExitCode {

@@ -10,15 +10,15 @@ use super::args::OutputFormat;
 use super::delivery::Delivery;
 use super::run::listen;
 use super::setup::Setup;
-use crate::app;
-use crate::app::Interrupt;
-use crate::app::ModelLine;
-use crate::app::exit_code;
-use crate::event::ByteSize;
-use crate::event::Kind;
-use crate::event::ProgressSink;
-use crate::ui;
-use crate::ui::text;
+use podbay_app as app;
+use podbay_app::Interrupt;
+use podbay_app::ModelLine;
+use podbay_app::exit_code;
+use podbay_event::ByteSize;
+use podbay_event::Kind;
+use podbay_event::ProgressSink;
+use podbay_ui as ui;
+use podbay_ui::text;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ModelsCommand {

@@ -15,21 +15,21 @@ use super::front::Nobody;
 use super::run::listen;
 use super::setup::Setup;
 use super::undo::applied;
-use crate::app;
-use crate::app::Commits;
-use crate::app::GitEnded;
-use crate::app::Interrupt;
-use crate::app::Pending;
-use crate::app::ReviewAnswer;
-use crate::app::ReviewApplied;
-use crate::app::ReviewDifference;
-use crate::app::ReviewWish;
-use crate::app::Reviewed;
-use crate::app::WaitingGit;
-use crate::app::What;
-use crate::app::exit_code;
-use crate::ui::Paint;
-use crate::ui::text;
+use podbay_app as app;
+use podbay_app::Commits;
+use podbay_app::GitEnded;
+use podbay_app::Interrupt;
+use podbay_app::Pending;
+use podbay_app::ReviewAnswer;
+use podbay_app::ReviewApplied;
+use podbay_app::ReviewDifference;
+use podbay_app::ReviewWish;
+use podbay_app::Reviewed;
+use podbay_app::WaitingGit;
+use podbay_app::What;
+use podbay_app::exit_code;
+use podbay_ui::Paint;
+use podbay_ui::text;
 
 /// Paths that the end of a run names.
 const MOST_SHOWN: usize = 50;
@@ -324,8 +324,8 @@ pub(super) fn summary(id: &str, pending: &Pending) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::ReviewedPath;
-    use crate::ui::Color;
+    use podbay_app::ReviewedPath;
+    use podbay_ui::Color;
 
     #[test]
     fn nothing_that_will_be_brought_in_is_out_of_sight() {

@@ -18,13 +18,13 @@ use super::review::paths;
 use super::review::summary;
 use super::setup::Setup;
 use super::signals::Signals;
-use crate::app;
-use crate::app::Changes;
-use crate::app::Interrupt;
-use crate::app::Report;
-use crate::app::exit_code;
-use crate::ui;
-use crate::ui::text;
+use podbay_app as app;
+use podbay_app::Changes;
+use podbay_app::Interrupt;
+use podbay_app::Report;
+use podbay_app::exit_code;
+use podbay_ui as ui;
+use podbay_ui::text;
 
 /// Most bytes of a task that is read from the standard input.
 const MOST_TASK: u64 = 1 << 20;

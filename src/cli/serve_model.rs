@@ -6,13 +6,13 @@ use super::args::OutputFormat;
 use super::args::ServeModelArgs;
 use super::front::Terminal;
 use super::run::listen;
-use crate::app;
-use crate::app::Interrupt;
-use crate::config::Config;
-use crate::config::Sources;
-use crate::event::Kind;
-use crate::event::ProgressSink;
-use crate::ui::text;
+use podbay_app as app;
+use podbay_app::Interrupt;
+use podbay_config::Config;
+use podbay_config::Sources;
+use podbay_event::Kind;
+use podbay_event::ProgressSink;
+use podbay_ui::text;
 
 /// Becomes the model server; returns only if that fails.
 ///

@@ -10,9 +10,9 @@ use super::chat;
 use super::delivery::Delivery;
 use super::later;
 use super::setup::Setup;
-use crate::app;
-use crate::app::exit_code;
-use crate::ui::text;
+use podbay_app as app;
+use podbay_app::exit_code;
+use podbay_ui::text;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum SessionsCommand {

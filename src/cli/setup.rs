@@ -8,16 +8,16 @@ use super::args::OutputFormat;
 use super::args::SessionFlags;
 use super::flags::Overrides;
 use super::front::Terminal;
-use crate::app;
-use crate::app::Mode;
-use crate::app::Place;
-use crate::app::Settings;
-use crate::app::State;
-use crate::config;
-use crate::config::Config;
-use crate::config::Sources;
-use crate::event::Secret;
-use crate::ui::text;
+use podbay_app as app;
+use podbay_app::Mode;
+use podbay_app::Place;
+use podbay_app::Settings;
+use podbay_app::State;
+use podbay_config as config;
+use podbay_config::Config;
+use podbay_config::Sources;
+use podbay_event::Secret;
+use podbay_ui::text;
 
 /// The settings of one command and the state folder.
 pub(super) struct Setup {

@@ -19,13 +19,13 @@ use super::front::Nobody;
 use super::raw::RawTerminal;
 use super::raw::window_size;
 use super::setup::Setup;
-use crate::app;
-use crate::app::Interrupt;
-use crate::app::Shell;
-use crate::app::ShellInput;
-use crate::app::ShellUpdate;
-use crate::app::exit_code;
-use crate::event::Kind;
+use podbay_app as app;
+use podbay_app::Interrupt;
+use podbay_app::Shell;
+use podbay_app::ShellInput;
+use podbay_app::ShellUpdate;
+use podbay_app::exit_code;
+use podbay_event::Kind;
 
 /// Pieces of input that wait for room in the command's window, so that a Ctrl-C behind them is seen.
 const QUEUE: usize = 64;
@@ -138,12 +138,12 @@ async fn converse(shell: &mut Shell, interrupt: &Interrupt, with_terminal: bool)
             }
             Next::Came(ShellUpdate::Ended { code, note }) => {
                 if let Some(note) = note {
-                    super::say(&format!("podbay: {}{end}", crate::ui::text::line(&note)));
+                    super::say(&format!("podbay: {}{end}", podbay_ui::text::line(&note)));
                 }
                 return unwritten.map_or(code, |error| undelivered(&error, end));
             }
             Next::Came(ShellUpdate::Failed { problem }) => {
-                super::say(&format!("error: {}{end}", crate::ui::text::line(&problem)));
+                super::say(&format!("error: {}{end}", podbay_ui::text::line(&problem)));
                 return exit_code::SHELL_FAILED;
             }
             Next::Typed(Some(bytes)) => {

@@ -3,8 +3,8 @@ use std::sync::OnceLock;
 use tokio::signal::unix::SignalKind;
 use tokio::signal::unix::signal;
 
-use crate::app::Interrupt;
-use crate::app::exit_code;
+use podbay_app::Interrupt;
+use podbay_app::exit_code;
 
 /// How many signals in a row are taken before we stop waiting for a clean end.
 const PATIENCE: u8 = 4;

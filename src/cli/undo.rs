@@ -11,11 +11,11 @@ use super::flags;
 use super::front::Nobody;
 use super::run::listen;
 use super::setup::Setup;
-use crate::app;
-use crate::app::Interrupt;
-use crate::app::Undo;
-use crate::app::exit_code;
-use crate::ui::text;
+use podbay_app as app;
+use podbay_app::Interrupt;
+use podbay_app::Undo;
+use podbay_app::exit_code;
+use podbay_ui::text;
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]

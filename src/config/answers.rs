@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde::Serialize;
 
 use super::Error;
-use crate::policy::Exact;
+use podbay_policy::Exact;
 
 /// Longest record that is read.
 const LONGEST: u64 = 4 << 20;

@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use super::file;
-use crate::event::Secret;
+use podbay_event::Secret;
 
 /// A key is one line; the longest that are in use have a few KiB.
 const LONGEST: u64 = 64 << 10;

@@ -4,7 +4,7 @@ use super::Config;
 use super::Error;
 use super::Loaded;
 use super::key;
-use crate::event::Seconds;
+use podbay_event::Seconds;
 
 /// Longer than anything here lasts. The clock cannot count to the end of time.
 const LONGEST: Seconds = Seconds::new(366 * 86_400);
@@ -127,7 +127,7 @@ fn shares(config: &Config, mistakes: &mut Mistakes) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Sources;
+    use crate::Sources;
 
     #[track_caller]
     fn check(text: &str, key: &str, line: usize) {

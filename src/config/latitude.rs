@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use serde_json::Value;
 
-use crate::event::ByteSize;
-use crate::event::Seconds;
+use podbay_event::ByteSize;
+use podbay_event::Seconds;
 
 /// In which direction a project may move a setting without the person's trust.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

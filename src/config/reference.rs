@@ -10,7 +10,7 @@ use super::Loaded;
 use super::Origin;
 use super::key;
 use super::variable;
-use crate::event::shown_address;
+use podbay_event::shown_address;
 
 /// All there is to know about one key.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,15 +4,15 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::Serialize;
 
-use crate::agent;
-use crate::engine;
-use crate::inference;
-use crate::llm;
-use crate::policy;
-use crate::sandbox;
-use crate::session;
-use crate::tools;
-use crate::ui;
+use podbay_agent as agent;
+use podbay_engine as engine;
+use podbay_inference as inference;
+use podbay_llm as llm;
+use podbay_policy as policy;
+use podbay_sandbox as sandbox;
+use podbay_session as session;
+use podbay_tools as tools;
+use podbay_ui as ui;
 
 use super::Error;
 use super::Loaded;

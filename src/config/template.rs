@@ -49,7 +49,7 @@ const TAKES_ALL: &str = "a string takes all that is written";
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
+    use crate::Config;
 
     #[test]
     fn a_line_without_its_mark_is_the_default() {

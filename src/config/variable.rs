@@ -132,7 +132,7 @@ fn misspelt(variable: &str, known: &Known) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
+    use crate::Config;
 
     #[test]
     fn the_keys_that_other_tools_variables_set_exist() {

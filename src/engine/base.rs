@@ -13,10 +13,10 @@ use super::program::Program;
 use super::program::Said;
 use super::recipes::BASE_SCRIPT;
 use super::recipes::base_hash;
-use crate::event::InstanceId;
-use crate::event::Progress;
-use crate::event::ProgressSink;
-use crate::event::Unit;
+use podbay_event::InstanceId;
+use podbay_event::Progress;
+use podbay_event::ProgressSink;
+use podbay_event::Unit;
 
 /// The script's way to say that tools are missing; its last line names their packages.
 const TOOLS_MISSING: i32 = 3;

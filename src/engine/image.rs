@@ -16,9 +16,9 @@ use super::Engine;
 use super::Error;
 use super::Labels;
 use super::bounded::bounded;
-use crate::event::Progress;
-use crate::event::ProgressSink;
-use crate::event::Unit;
+use podbay_event::Progress;
+use podbay_event::ProgressSink;
+use podbay_event::Unit;
 
 /// How long one step of a build may print nothing.
 const STEP: Duration = Duration::from_mins(10);

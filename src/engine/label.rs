@@ -3,8 +3,8 @@ use std::fmt;
 use std::fs;
 
 use super::machine::machine;
-use crate::event::InstanceId;
-use crate::event::SessionId;
+use podbay_event::InstanceId;
+use podbay_event::SessionId;
 
 /// Every label of ours starts with this.
 pub(super) const PREFIX: &str = "dev.podbay.";

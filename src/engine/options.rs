@@ -1,7 +1,7 @@
 use serde::Deserialize;
 use serde::Serialize;
 
-use crate::event::Seconds;
+use podbay_event::Seconds;
 
 /// How the engine is reached: the section `[engine]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]

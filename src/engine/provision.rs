@@ -18,10 +18,10 @@ use super::recipes::Base;
 use super::recipes::RECIPES;
 use super::recipes::Recipe;
 use super::recipes::base_hash;
-use crate::event::InstanceId;
-use crate::event::Progress;
-use crate::event::ProgressSink;
-use crate::event::Unit;
+use podbay_event::InstanceId;
+use podbay_event::Progress;
+use podbay_event::ProgressSink;
+use podbay_event::Unit;
 
 /// Sees to it that images are there: ours are built, others pulled.
 #[derive(Clone)]

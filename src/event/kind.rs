@@ -22,7 +22,7 @@ use super::ToolMode;
 use super::ToolTold;
 use super::Usage;
 use super::newer;
-use crate::wire::Memo;
+use podbay_wire::Memo;
 
 /// Something that happened, and when.
 ///

@@ -2,7 +2,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use crate::wire::is_hidden;
+use podbay_wire::is_hidden;
 
 /// Returns a value as one line of JSON (without the newline) that is safe to show on a terminal.
 ///

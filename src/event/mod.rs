@@ -57,7 +57,7 @@ pub use size::ByteSize;
 pub use task_end::TaskEnd;
 pub use usage::Usage;
 
-pub use crate::wire::is_hidden;
+pub use podbay_wire::is_hidden;
 
 /// The detail of a step that ended without what was waited for.
 pub const GIVEN_UP: &str = "given up";

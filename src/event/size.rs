@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde::Serializer;
 use serde::de::Visitor;
 
-use crate::wire::size;
+use podbay_wire::size;
 
 /// A number of bytes that a person writes as `2GiB`, `512m` or `1073741824`.
 ///

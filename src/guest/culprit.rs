@@ -13,7 +13,7 @@ use nix::unistd::SysconfVar;
 use nix::unistd::sysconf;
 
 use super::family;
-use crate::wire::Culprit;
+use podbay_wire::Culprit;
 
 /// How long is looked. Where hundreds of processes spin, every look takes time that ending them needs.
 const PATIENCE: Duration = Duration::from_millis(25);

@@ -14,8 +14,8 @@ use super::root::Root;
 use super::root::fault;
 use super::root::join;
 use super::root::where_is;
-use crate::wire::BytesPath;
-use crate::wire::Fault;
+use podbay_wire::BytesPath;
+use podbay_wire::Fault;
 
 /// Longest path that a command may leave behind; the kernel takes no longer ones.
 const MAX_PATH: usize = 4096;

@@ -16,9 +16,9 @@ use std::time::UNIX_EPOCH;
 use nix::sys::statvfs::statvfs;
 
 use super::grown::Grown;
-use crate::wire::Limit;
-use crate::wire::message::DiskLimits;
-use crate::wire::message::kept_free;
+use podbay_wire::Limit;
+use podbay_wire::message::DiskLimits;
+use podbay_wire::message::kept_free;
 
 /// What a command may take, at most, of what others have used up: it must be able to clean up after them.
 const SLACK_BYTES: u64 = 16 << 20;
@@ -181,7 +181,7 @@ fn is_guilty(part: Part, taken: impl Fn(Room) -> u64, over: u64, slack: u64) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::message::DiskBegan;
+    use podbay_wire::message::DiskBegan;
 
     const LIMITS: DiskLimits = DiskLimits { bytes: 10 << 30, files: 1_000_000, floor: 1 << 30, began: None };
 

@@ -14,11 +14,11 @@ use super::cgroup::Cgroup;
 use super::disk::Room;
 use super::mounts;
 use super::shell::Shell;
-use crate::wire;
-use crate::wire::BytesPath;
-use crate::wire::message::DiskBegan;
-use crate::wire::message::Facts;
-use crate::wire::message::MAX_MOUNTS;
+use podbay_wire as wire;
+use podbay_wire::BytesPath;
+use podbay_wire::message::DiskBegan;
+use podbay_wire::message::Facts;
+use podbay_wire::message::MAX_MOUNTS;
 
 /// Names of the workspace that are told.
 const MAX_NAMES: usize = 256;

@@ -14,9 +14,9 @@ use std::time::UNIX_EPOCH;
 
 use super::disk::is_growth;
 use super::unlinked::unlinked;
-use crate::wire::BytesPath;
-use crate::wire::Limit;
-use crate::wire::size;
+use podbay_wire::BytesPath;
+use podbay_wire::Limit;
+use podbay_wire::size;
 
 /// How long the project is walked, and how far.
 const PATIENCE: Duration = Duration::from_millis(1500);

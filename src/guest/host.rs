@@ -3,12 +3,12 @@
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::wire::CallId;
-use crate::wire::message::Data;
-use crate::wire::message::Stream;
-use crate::wire::message::ToHost;
-use crate::wire::message::WINDOW;
-use crate::wire::message::cost;
+use podbay_wire::CallId;
+use podbay_wire::message::Data;
+use podbay_wire::message::Stream;
+use podbay_wire::message::ToHost;
+use podbay_wire::message::WINDOW;
+use podbay_wire::message::cost;
 
 /// What the host says about one call.
 #[derive(Debug)]

@@ -17,11 +17,11 @@ use tokio::time::Instant;
 use super::family::kill_in_place_of;
 use super::order::Stop;
 use super::process::Control;
-use crate::wire::Background;
-use crate::wire::End;
-use crate::wire::Fault;
-use crate::wire::Process;
-use crate::wire::Processes;
+use podbay_wire::Background;
+use podbay_wire::End;
+use podbay_wire::Fault;
+use podbay_wire::Process;
+use podbay_wire::Processes;
 
 /// Commands that are remembered; of those that have ended the oldest is forgotten.
 const MOST: usize = 64;

@@ -42,8 +42,8 @@ use super::unix::Reaped;
 use super::unix::exit_now;
 use super::unix::fork_single_threaded;
 use super::unix::reap;
-use crate::wire::frame;
-use crate::wire::message::ToHost;
+use podbay_wire::frame;
+use podbay_wire::message::ToHost;
 
 /// How often it looks around.
 const TICK: Duration = Duration::from_secs(1);

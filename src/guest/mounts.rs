@@ -17,7 +17,7 @@ use std::time::Duration;
 use tokio::io::Interest;
 
 use super::unix::watch_for;
-use crate::wire::BytesPath;
+use podbay_wire::BytesPath;
 
 /// How often the table is read anyway.
 const EVERY: Duration = Duration::from_millis(500);

@@ -21,10 +21,10 @@ use super::beneath::Beneath;
 use super::beneath::Links;
 use super::proc;
 use super::tools::similar_names::SimilarNames;
-use crate::wire::BytesPath;
-use crate::wire::Fault;
-use crate::wire::Protected;
-use crate::wire::protected_name;
+use podbay_wire::BytesPath;
+use podbay_wire::Fault;
+use podbay_wire::Protected;
+use podbay_wire::protected_name;
 
 /// Where the project is mounted in every box.
 pub(crate) const MOUNT: &str = "/workspace";

@@ -46,16 +46,16 @@ use super::process::Spawner;
 use super::shell::Shell;
 use super::tools;
 use super::tools::Workspace;
-use crate::wire::Archive;
-use crate::wire::ArchiveAction;
-use crate::wire::BytesPath;
-use crate::wire::Call;
-use crate::wire::End;
-use crate::wire::Fault;
-use crate::wire::GitQuery;
-use crate::wire::Limit;
-use crate::wire::Moved;
-use crate::wire::Output;
+use podbay_wire::Archive;
+use podbay_wire::ArchiveAction;
+use podbay_wire::BytesPath;
+use podbay_wire::Call;
+use podbay_wire::End;
+use podbay_wire::Fault;
+use podbay_wire::GitQuery;
+use podbay_wire::Limit;
+use podbay_wire::Moved;
+use podbay_wire::Output;
 
 /// What programs share through memory; a folder of the box like its others.
 const SHARED_MEMORY: &str = "/dev/shm";

@@ -7,7 +7,7 @@ use std::path::Path;
 use nix::unistd::AccessFlags;
 use nix::unistd::access;
 
-use crate::wire;
+use podbay_wire as wire;
 
 const BASH: &[&str] = &["/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash"];
 const SH: &[&str] = &["/bin/sh", "/usr/bin/sh", "/bin/ash", "/bin/dash"];

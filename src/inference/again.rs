@@ -6,7 +6,7 @@ use super::Serving;
 use super::file;
 use super::paths::SOCKET;
 use super::start::ending;
-use crate::engine::FileLock;
+use podbay_engine::FileLock;
 
 /// What became of a server that was looked after.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use super::Machine;
 use super::Options;
 use super::plan::HEADROOM;
 use super::plan::PROMPT_CACHE;
-use crate::event::ByteSize;
+use podbay_event::ByteSize;
 
 /// Tokens of context that must fit: less does not hold a coding task.
 const CONTEXT: u64 = 8192;
@@ -23,7 +23,7 @@ pub(super) fn memory(entry: &Entry) -> u64 {
 
 /// Returns the largest model that fits the machine. The smoke model is none that anybody would choose.
 pub(super) fn choose<'a>(entries: impl IntoIterator<Item = &'a Entry>, machine: &Machine, options: &Options) -> Option<&'a Entry> {
-    let memory_for_it = options.memory.map_or_else(|| free(machine), crate::event::ByteSize::bytes);
+    let memory_for_it = options.memory.map_or_else(|| free(machine), podbay_event::ByteSize::bytes);
     let card = used_gpu(machine, options).and_then(|gpu| gpu.memory).unwrap_or(0);
     // What does not fit the card whole is computed by the processor in part, and waits for that part.
     let is_quick =
@@ -44,7 +44,7 @@ pub(super) fn reason(entry: &Entry, machine: &Machine, options: &Options) -> Str
         (Some(Gpu { name, memory: None }), _) => format!("{name} was found, but how much memory it has is not known, so {slow}"),
         (None, Some(Gpu { name, .. })) => format!("Podbay's own image does not use the GPU ({name}), so {slow}"),
     };
-    let memory = options.memory.map_or(machine.memory, crate::event::ByteSize::bytes);
+    let memory = options.memory.map_or(machine.memory, podbay_event::ByteSize::bytes);
     format!("{}: the largest that fits {} of memory with 8k of context; {gpu}", entry.id, ByteSize::new(memory).rounded())
 }
 

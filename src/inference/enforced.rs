@@ -7,9 +7,9 @@ use std::fs;
 use std::path::Component;
 use std::path::Path;
 
-use crate::engine::ContainerSpec;
-use crate::engine::ContainerState;
-use crate::engine::Held;
+use podbay_engine::ContainerSpec;
+use podbay_engine::ContainerState;
+use podbay_engine::Held;
 
 /// A limit this high is none; version 1 writes the largest multiple of a page.
 const UNLIMITED: u64 = 1 << 60;

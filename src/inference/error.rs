@@ -3,9 +3,9 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::engine;
-use crate::event::ByteSize;
-use crate::llm::http;
+use podbay_engine as engine;
+use podbay_event::ByteSize;
+use podbay_llm::http;
 
 /// What can keep a run from having its model.
 #[derive(Debug, Error)]

@@ -32,9 +32,9 @@ use super::options::HUB;
 use super::paths::make_private;
 use super::piece::From;
 use super::piece::Piece;
-use crate::event::ProgressSink;
-use crate::event::Secret;
-use crate::llm::http;
+use podbay_event::ProgressSink;
+use podbay_event::Secret;
+use podbay_llm::http;
 
 /// How files are fetched: the settings, and who watches.
 pub(super) struct Fetcher<'a> {

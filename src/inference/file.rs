@@ -13,7 +13,7 @@ use sha2::Digest;
 use sha2::Sha256;
 
 use super::Error;
-use crate::event::ByteSize;
+use podbay_event::ByteSize;
 
 /// Left free on the disk beside what we write.
 const MARGIN: u64 = 32 << 20;

@@ -6,9 +6,9 @@ use reqwest::Client;
 use reqwest::StatusCode;
 
 use super::Error;
-use crate::event::Secret;
-use crate::llm::http;
-use crate::llm::http::Endpoint;
+use podbay_event::Secret;
+use podbay_llm::http;
+use podbay_llm::http::Endpoint;
 
 /// How the model server answers.
 #[derive(Clone, Debug, PartialEq, Eq)]

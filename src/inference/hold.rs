@@ -17,7 +17,7 @@ use serde::Serialize;
 use super::Error;
 use super::file;
 use super::paths::make_private;
-use crate::engine::Owner;
+use podbay_engine::Owner;
 
 /// Longest note that is read.
 const MOST_NOTE: u64 = 4096;

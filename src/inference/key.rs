@@ -11,7 +11,7 @@ use super::Error;
 use super::Paths;
 use super::file;
 use super::plan::KEY;
-use crate::event::Secret;
+use podbay_event::Secret;
 
 impl Paths {
     /// Returns the key of the server that runs.

@@ -1,8 +1,8 @@
 use serde::Deserialize;
 use serde::Serialize;
 
-use crate::event::ByteSize;
-use crate::event::Seconds;
+use podbay_event::ByteSize;
+use podbay_event::Seconds;
 
 /// The image that the model server runs in when none is named.
 pub const DEFAULT_IMAGE: &str = "podbay/llama-server";

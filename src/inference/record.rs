@@ -15,7 +15,7 @@ use super::Source;
 use super::download::bytes_done;
 use super::download::digest;
 use super::file;
-use crate::event::ProgressSink;
+use podbay_event::ProgressSink;
 
 const VERSION: u32 = 1;
 

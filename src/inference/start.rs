@@ -17,13 +17,13 @@ use super::paths::SOCKET;
 use super::plan::Plan;
 use super::server::ANSWER;
 use super::server::Sources;
-use crate::engine;
-use crate::engine::ContainerId;
-use crate::engine::ContainerState;
-use crate::engine::Network;
-use crate::event::Secret;
-use crate::sandbox;
-use crate::sandbox::Astray;
+use podbay_engine as engine;
+use podbay_engine::ContainerId;
+use podbay_engine::ContainerState;
+use podbay_engine::Network;
+use podbay_event::Secret;
+use podbay_sandbox as sandbox;
+use podbay_sandbox::Astray;
 
 /// Between two looks at a server that starts.
 const PAUSE: Duration = Duration::from_millis(50);

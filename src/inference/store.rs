@@ -27,11 +27,11 @@ use super::piece::From;
 use super::piece::Piece;
 use super::record;
 use super::reference;
-use crate::engine::FileLock;
-use crate::event::ByteSize;
-use crate::event::Progress;
-use crate::event::ProgressSink;
-use crate::event::Unit;
+use podbay_engine::FileLock;
+use podbay_event::ByteSize;
+use podbay_event::Progress;
+use podbay_event::ProgressSink;
+use podbay_event::Unit;
 
 /// How long the hub may take to show that it is there.
 const HUB_ANSWERS: Duration = Duration::from_secs(4);

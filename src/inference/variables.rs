@@ -6,10 +6,10 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::engine::ImageFacts;
-use crate::sandbox::clean;
-use crate::sandbox::emptied;
-use crate::sandbox::taken_away;
+use podbay_engine::ImageFacts;
+use podbay_sandbox::clean;
+use podbay_sandbox::emptied;
+use podbay_sandbox::taken_away;
 
 /// Variables of the server, of what it computes with and of where it would load from, and of the loader.
 const REMOVED: [&str; 4] = ["GGML_", "HF_", "LD_", "LLAMA_"];

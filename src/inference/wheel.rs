@@ -15,7 +15,7 @@ use zip::ZipArchive;
 use super::Error;
 use super::download::bytes_done;
 use super::file;
-use crate::event::ProgressSink;
+use podbay_event::ProgressSink;
 
 /// One file of a Python package, which is a zip archive.
 #[derive(Clone, Debug)]

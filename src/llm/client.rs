@@ -27,8 +27,8 @@ use super::retry::Policy;
 use super::stream::Reply;
 use super::stream::Request;
 use super::stream::Update;
-use crate::event::Secret;
-use crate::event::ToolMode;
+use podbay_event::Secret;
+use podbay_event::ToolMode;
 
 /// Requests shorter than this, in bytes, say nothing of how fast a prompt is read.
 const WORTH_MEASURING: usize = 4096;

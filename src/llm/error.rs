@@ -9,7 +9,7 @@ use super::refusal::KeyFrom;
 use super::refusal::Refusal;
 use super::sse::TooLarge;
 use super::stream::Reply;
-use crate::event::Secret;
+use podbay_event::Secret;
 
 /// Why a model's answer could not be had.
 ///

@@ -2,7 +2,7 @@ use base64::Engine;
 use serde::Deserialize;
 use serde::Serialize;
 
-use crate::event::ToolCall;
+use podbay_event::ToolCall;
 
 /// One part of a conversation, as the agent keeps it. What of it goes to the server, and how, is `format`'s business.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

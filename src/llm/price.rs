@@ -1,7 +1,7 @@
 use serde::Deserialize;
 use serde::Serialize;
 
-use crate::event::Usage;
+use podbay_event::Usage;
 
 /// What tokens cost, in US dollars for a million of them. It counts where the server does not say itself what an answer cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]

@@ -16,7 +16,7 @@ use super::provider::Compatible;
 use super::provider::LlamaCpp;
 use super::provider::Vllm;
 use super::refusal::KeyFrom;
-use crate::event::ToolMode;
+use podbay_event::ToolMode;
 
 /// What was found out.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use super::control::Flow;
 use super::control::Tokens;
 use super::stream::Reply;
 use super::stream::Update;
-use crate::event::ToolCall;
+use podbay_event::ToolCall;
 
 /// Restores what is told of an answer while it comes.
 pub(super) struct Restored {

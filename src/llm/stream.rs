@@ -8,9 +8,9 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::message::Message;
-use crate::event::HalfCall;
-use crate::event::ToolCall;
-use crate::event::Usage;
+use podbay_event::HalfCall;
+use podbay_event::ToolCall;
+use podbay_event::Usage;
 
 /// Something that can be shown while the model answers.
 #[derive(Clone, Debug, PartialEq)]

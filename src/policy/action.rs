@@ -1,17 +1,17 @@
 use super::HostCall;
 use super::command::Reading;
-use crate::event::Capability;
-use crate::wire::ApplyPatch;
-use crate::wire::Archive;
-use crate::wire::ArchiveAction;
-use crate::wire::BytesPath;
-use crate::wire::Call;
-use crate::wire::GitQuery;
-use crate::wire::GitStash;
-use crate::wire::PatchAction;
-use crate::wire::Processes;
-use crate::wire::Shell;
-use crate::wire::protected_name;
+use podbay_event::Capability;
+use podbay_wire::ApplyPatch;
+use podbay_wire::Archive;
+use podbay_wire::ArchiveAction;
+use podbay_wire::BytesPath;
+use podbay_wire::Call;
+use podbay_wire::GitQuery;
+use podbay_wire::GitStash;
+use podbay_wire::PatchAction;
+use podbay_wire::Processes;
+use podbay_wire::Shell;
+use podbay_wire::protected_name;
 
 /// One thing to carry out: in the box, or by the host.
 #[derive(Clone, Debug, PartialEq)]

@@ -15,14 +15,14 @@ use super::verdicts::list;
 use super::verdicts::moved;
 use super::verdicts::shell;
 use super::verdicts::write;
-use crate::event::Answer;
-use crate::event::Decision;
-use crate::event::Lasting;
-use crate::wire::ApplyPatch;
-use crate::wire::Call;
-use crate::wire::FilePatch;
-use crate::wire::PatchAction;
-use crate::wire::Shell;
+use podbay_event::Answer;
+use podbay_event::Decision;
+use podbay_event::Lasting;
+use podbay_wire::ApplyPatch;
+use podbay_wire::Call;
+use podbay_wire::FilePatch;
+use podbay_wire::PatchAction;
+use podbay_wire::Shell;
 
 #[test]
 fn a_question_that_holds_once_says_in_which_folder_the_command_runs() {

@@ -1,8 +1,8 @@
 use super::capabilities;
-use crate::event::Capability;
-use crate::policy::Action;
-use crate::wire::Call;
-use crate::wire::Exec;
+use crate::Action;
+use podbay_event::Capability;
+use podbay_wire::Call;
+use podbay_wire::Exec;
 
 /// An action that policy allowed, by itself or by a person's answer. Only this room makes one from a verdict.
 #[derive(Debug)]

@@ -5,8 +5,8 @@ use super::Options;
 use super::Policy;
 use super::Verdict;
 use super::action::Action;
-use crate::wire::Bash;
-use crate::wire::Call;
+use podbay_wire::Bash;
+use podbay_wire::Call;
 
 /// Returns a policy that asks, but for what one rule allows.
 fn allowing(rule: &str) -> Policy {

@@ -1,6 +1,6 @@
 //! What does not run in the box.
 
-use crate::wire::Hook;
+use podbay_wire::Hook;
 
 /// Something that the host does itself.
 #[derive(Clone, Debug, PartialEq)]

@@ -19,14 +19,14 @@ use super::exact::only_once;
 use super::paths::folder;
 use super::question::Question;
 use super::rule::everything_is_allowed;
-use crate::event::Answer;
-use crate::event::Capability;
-use crate::event::Decision;
-use crate::wire::BytesPath;
-use crate::wire::Call;
-use crate::wire::Glob;
-use crate::wire::Grep;
-use crate::wire::Shell;
+use podbay_event::Answer;
+use podbay_event::Capability;
+use podbay_event::Decision;
+use podbay_wire::BytesPath;
+use podbay_wire::Call;
+use podbay_wire::Glob;
+use podbay_wire::Grep;
+use podbay_wire::Shell;
 
 /// The longest command that a person is asked about, as it is written in a call: the question shows all of it.
 const ASKED_MAX: usize = 64 << 10;

@@ -7,17 +7,17 @@ use super::Options;
 use super::Policy;
 use super::Rule;
 use super::Verdict;
-use crate::wire::Bash;
-use crate::wire::Call;
-use crate::wire::Cd;
-use crate::wire::EditLines;
-use crate::wire::Git;
-use crate::wire::GitBranch;
-use crate::wire::GitQuery;
-use crate::wire::GitStash;
-use crate::wire::LineOperation;
-use crate::wire::ListDirectory;
-use crate::wire::WriteFile;
+use podbay_wire::Bash;
+use podbay_wire::Call;
+use podbay_wire::Cd;
+use podbay_wire::EditLines;
+use podbay_wire::Git;
+use podbay_wire::GitBranch;
+use podbay_wire::GitQuery;
+use podbay_wire::GitStash;
+use podbay_wire::LineOperation;
+use podbay_wire::ListDirectory;
+use podbay_wire::WriteFile;
 
 fn git(query: GitQuery, path: &str) -> Action {
     let (timeout_ms, grace_ms, stream_bytes, tail_bytes) = (1, 1, 1, 1);

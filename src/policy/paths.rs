@@ -2,12 +2,12 @@
 
 use super::Action;
 use super::action::patch_paths;
-use crate::wire::Archive;
-use crate::wire::ArchiveAction;
-use crate::wire::BytesPath;
-use crate::wire::Call;
-use crate::wire::Git;
-use crate::wire::GitQuery;
+use podbay_wire::Archive;
+use podbay_wire::ArchiveAction;
+use podbay_wire::BytesPath;
+use podbay_wire::Call;
+use podbay_wire::Git;
+use podbay_wire::GitQuery;
 
 /// Returns the folders that a call takes or looks through as a whole; `None`: it takes none so; an empty list: it
 /// may be any.
@@ -113,11 +113,11 @@ mod tests {
     use super::super::Rule;
     use super::super::Verdict;
     use super::*;
-    use crate::wire::DeleteFile;
-    use crate::wire::Glob;
-    use crate::wire::Grep;
-    use crate::wire::GrepOutput;
-    use crate::wire::ReadFile;
+    use podbay_wire::DeleteFile;
+    use podbay_wire::Glob;
+    use podbay_wire::Grep;
+    use podbay_wire::GrepOutput;
+    use podbay_wire::ReadFile;
 
     #[test]
     fn a_folder_takes_along_what_a_denial_names_in_it() {

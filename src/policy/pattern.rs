@@ -11,7 +11,7 @@ use super::Action;
 use super::paths::listed;
 use super::paths::plain;
 use super::paths::whole;
-use crate::wire::BytesPath;
+use podbay_wire::BytesPath;
 
 /// Most memory that a person's regular expression may take when it is made ready.
 const REGEX_MAX: usize = 1 << 20;

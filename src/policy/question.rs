@@ -1,9 +1,9 @@
 use super::Action;
 use super::Approved;
 use super::Exact;
-use crate::event::Answer;
-use crate::event::Capability;
-use crate::event::Lasting;
+use podbay_event::Answer;
+use podbay_event::Capability;
+use podbay_event::Lasting;
 
 /// An action that waits for a person's answer.
 #[derive(Debug)]

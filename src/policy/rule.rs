@@ -21,15 +21,15 @@ use super::tool::branch;
 use super::tool::tool;
 use super::version::same_program;
 use super::version::shorter;
-use crate::code::shell::Command;
-use crate::code::shell::Script;
-use crate::code::shell::WordKind;
-use crate::event::Capability;
-use crate::policy::Action;
-use crate::policy::exact::trimmed;
-use crate::wire::BytesPath;
-use crate::wire::Call;
-use crate::wire::Shell;
+use crate::Action;
+use crate::exact::trimmed;
+use podbay_code::shell::Command;
+use podbay_code::shell::Script;
+use podbay_code::shell::WordKind;
+use podbay_event::Capability;
+use podbay_wire::BytesPath;
+use podbay_wire::Call;
+use podbay_wire::Shell;
 
 /// Most words of a command that is only named.
 const NAMED_MAX: usize = 32;
@@ -396,8 +396,8 @@ fn command_pattern(pattern: &str) -> Result<Pattern, String> {
     Ok(if pattern.contains('*') { Pattern::Commands(pattern.to_owned()) } else { Pattern::Command(pattern.to_owned()) })
 }
 
-fn writes_a_file(redirection: &crate::code::shell::Redirection) -> bool {
-    redirection.writes() && redirection.target.as_ref().and_then(crate::code::shell::Word::known) != Some("/dev/null")
+fn writes_a_file(redirection: &podbay_code::shell::Redirection) -> bool {
+    redirection.writes() && redirection.target.as_ref().and_then(podbay_code::shell::Word::known) != Some("/dev/null")
 }
 
 /// Returns a command as text: its words with one blank between them, those with blanks in quotes.

@@ -2,9 +2,9 @@
 
 use super::Action;
 use super::Rule;
-use crate::wire::Call;
-use crate::wire::MoveFile;
-use crate::wire::WriteFile;
+use podbay_wire::Call;
+use podbay_wire::MoveFile;
+use podbay_wire::WriteFile;
 
 fn write(path: &str) -> Action {
     Action::Box(Call::WriteFile(WriteFile { path: path.into(), content: String::new(), append: false, protected: false, known: None }))

@@ -2,10 +2,10 @@
 
 use super::Action;
 use super::HostCall;
-use crate::wire::Call;
-use crate::wire::GitBranch;
-use crate::wire::GitQuery;
-use crate::wire::Processes;
+use podbay_wire::Call;
+use podbay_wire::GitBranch;
+use podbay_wire::GitQuery;
+use podbay_wire::Processes;
 
 /// What rules call a command of the settings' own: no tool, so that what is said of the model's `bash` does not speak of it.
 pub const HOOK: &str = "hook";

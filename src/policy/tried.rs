@@ -6,11 +6,11 @@ use super::Options;
 use super::Policy;
 use super::Verdict;
 use super::verdicts::shell;
-use crate::event::Decision;
-use crate::wire::ApplyPatch;
-use crate::wire::Call;
-use crate::wire::FilePatch;
-use crate::wire::PatchAction;
+use podbay_event::Decision;
+use podbay_wire::ApplyPatch;
+use podbay_wire::Call;
+use podbay_wire::FilePatch;
+use podbay_wire::PatchAction;
 
 fn patch(files: &[(&str, PatchAction)], dry_run: bool) -> Action {
     let files = files.iter().map(|(path, action)| FilePatch { path: (*path).into(), action: action.clone(), notes: Vec::new() }).collect();
@@ -30,7 +30,7 @@ fn add() -> PatchAction {
 fn check(options: &Options, action: &Action, expected: [Decision; 3]) {
     let decided = [Mode::Ask, Mode::Auto, Mode::Deny].map(|mode| {
         let mut policy = Policy::new(mode, options).expect("good rules");
-        policy.read_by(crate::wire::Shell::Bash);
+        policy.read_by(podbay_wire::Shell::Bash);
         match policy.judge(action.clone()) {
             Verdict::Allow { .. } => Decision::Allow,
             Verdict::Ask(_) => Decision::Ask,

@@ -10,15 +10,15 @@ use super::Policy;
 use super::Question;
 use super::RuleDecision;
 use super::Verdict;
-use crate::event::Answer;
-use crate::event::Decision;
-use crate::wire::Bash;
-use crate::wire::Call;
-use crate::wire::CopyFile;
-use crate::wire::Hook;
-use crate::wire::ListDirectory;
-use crate::wire::MoveFile;
-use crate::wire::WriteFile;
+use podbay_event::Answer;
+use podbay_event::Decision;
+use podbay_wire::Bash;
+use podbay_wire::Call;
+use podbay_wire::CopyFile;
+use podbay_wire::Hook;
+use podbay_wire::ListDirectory;
+use podbay_wire::MoveFile;
+use podbay_wire::WriteFile;
 
 pub(super) fn write(path: &str) -> Action {
     Action::Box(Call::WriteFile(WriteFile { path: path.into(), content: String::new(), append: false, protected: false, known: None }))
@@ -295,7 +295,7 @@ fn what_a_rule_or_a_person_allows_is_the_path_by_its_name_alone() {
     assert!(is_by_name(Mode::Ask, &rules(&[], &["write_file(src/**)"])) && is_by_name(Mode::Ask, &Options::default()));
     let policy = Policy::new(Mode::Deny, &rules(&["list_directory(secret/**)"], &[])).expect("good rules");
     assert!(
-        matches!(policy.judge_by_hand(Action::Box(Call::Cd(crate::wire::Cd { path: "x".into() }))), Verdict::Allow { action, .. } if !action.is_by_name())
+        matches!(policy.judge_by_hand(Action::Box(Call::Cd(podbay_wire::Cd { path: "x".into() }))), Verdict::Allow { action, .. } if !action.is_by_name())
     );
     let list = serde_json::json!({"path": "x", "recursive": false, "show_hidden": false, "show_size": false, "max_entries": 9});
     let list = Action::Box(Call::ListDirectory(serde_json::from_value(list).expect("a call")));

@@ -18,10 +18,10 @@ use super::Error;
 use super::Options;
 use super::link;
 use super::link::Link;
-use crate::guest;
-use crate::wire::message::DiskBegan;
-use crate::wire::message::DiskLimits;
-use crate::wire::message::Facts;
+use podbay_guest as guest;
+use podbay_wire::message::DiskBegan;
+use podbay_wire::message::DiskLimits;
+use podbay_wire::message::Facts;
 
 /// Between two looks at a sandbox that starts.
 const PAUSE: Duration = Duration::from_millis(100);

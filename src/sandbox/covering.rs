@@ -34,17 +34,17 @@ use super::keeper::Purpose;
 use super::kept::Made;
 use super::renamed::Renamed;
 use super::review::Held;
-use crate::engine::ContainerId;
-use crate::engine::Engine;
-use crate::engine::Labels;
-use crate::wire::BytesPath;
-use crate::wire::keep::Find;
-use crate::wire::keep::Found;
-use crate::wire::keep::Obeyed;
-use crate::wire::keep::ReviewAnswer;
-use crate::wire::keep::ReviewOrder;
-use crate::wire::keep::TurnAnswer;
-use crate::wire::keep::TurnOrder;
+use podbay_engine::ContainerId;
+use podbay_engine::Engine;
+use podbay_engine::Labels;
+use podbay_wire::BytesPath;
+use podbay_wire::keep::Find;
+use podbay_wire::keep::Found;
+use podbay_wire::keep::Obeyed;
+use podbay_wire::keep::ReviewAnswer;
+use podbay_wire::keep::ReviewOrder;
+use podbay_wire::keep::TurnAnswer;
+use podbay_wire::keep::TurnOrder;
 
 /// How often a box is made for one start; somebody changes the project under our hands when these do not do.
 const MOST_TRIES: u32 = 4;
@@ -528,7 +528,7 @@ fn unsettled(uncovered: Option<Error>) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::keep::Secret;
+    use podbay_wire::keep::Secret;
 
     #[test]
     fn what_the_session_took_away_is_told_from_what_the_person_did() {

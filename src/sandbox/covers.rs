@@ -13,10 +13,10 @@ use serde::Deserialize;
 use serde::Serialize;
 
 use super::Project;
-use crate::wire::BytesPath;
-use crate::wire::keep::Find;
-use crate::wire::keep::Found;
-use crate::wire::keep::Known;
+use podbay_wire::BytesPath;
+use podbay_wire::keep::Find;
+use podbay_wire::keep::Found;
+use podbay_wire::keep::Known;
 
 /// Longest record that is read.
 const LONGEST: u64 = 4 << 20;
@@ -256,7 +256,7 @@ impl Record {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::keep::Secret;
+    use podbay_wire::keep::Secret;
 
     fn found(secrets: &[&str], auto_run: &[&str]) -> Found {
         Found {

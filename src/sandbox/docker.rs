@@ -8,20 +8,20 @@ use super::Spec;
 use super::guest_volume;
 use super::link::Link;
 use super::way;
-use crate::engine;
-use crate::engine::Attached;
-use crate::engine::ContainerId;
-use crate::engine::ContainerSpec;
-use crate::engine::Engine;
-use crate::engine::Labels;
-use crate::engine::Mount;
-use crate::event::InstanceId;
-use crate::guest;
-use crate::wire::BytesPath;
-use crate::wire::keep::Find;
-use crate::wire::keep::Found;
-use crate::wire::message::DiskLimits;
-use crate::wire::message::Facts;
+use podbay_engine as engine;
+use podbay_engine::Attached;
+use podbay_engine::ContainerId;
+use podbay_engine::ContainerSpec;
+use podbay_engine::Engine;
+use podbay_engine::Labels;
+use podbay_engine::Mount;
+use podbay_event::InstanceId;
+use podbay_guest as guest;
+use podbay_wire::BytesPath;
+use podbay_wire::keep::Find;
+use podbay_wire::keep::Found;
+use podbay_wire::message::DiskLimits;
+use podbay_wire::message::Facts;
 
 /// The image that boxes are made from when none is named.
 pub const DEFAULT_IMAGE: &str = "podbay/workspace";
@@ -256,7 +256,7 @@ fn refused_limit(words: &str) -> Option<(&'static str, &'static str)> {
     }
 }
 
-fn not_created(error: crate::engine::Error, spec: &Spec) -> Error {
+fn not_created(error: podbay_engine::Error, spec: &Spec) -> Error {
     let text = error.to_string();
     if text.contains("bind source path does not exist") {
         return Error::OtherFiles { path: spec.project.path().to_owned() };

@@ -1,10 +1,10 @@
 //! Whether the limits that were asked for are in force: an engine takes them all, and not every one can keep them.
 
 use super::Spec;
-use crate::event::ByteSize;
-use crate::wire::message::DiskLimits;
-use crate::wire::message::Facts;
-use crate::wire::message::kept_free;
+use podbay_event::ByteSize;
+use podbay_wire::message::DiskLimits;
+use podbay_wire::message::Facts;
+use podbay_wire::message::kept_free;
 
 /// Compares what was asked for with what the guest read in its cgroup files, and says what is missing.
 pub(super) fn missing(spec: &Spec, facts: &Facts) -> Vec<String> {
@@ -45,7 +45,7 @@ fn compare(memory: u64, n_processes: u32, millicores: u64, facts: &Facts) -> Vec
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::message::DiskBegan;
+    use podbay_wire::message::DiskBegan;
 
     #[track_caller]
     fn check(memory_bytes: Option<u64>, n_processes: Option<u64>, millicores: Option<u64>, expected: &[&str]) {

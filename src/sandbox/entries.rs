@@ -12,7 +12,7 @@ use nix::fcntl::RenameFlags;
 use nix::fcntl::renameat2;
 
 use super::Project;
-use crate::event::InstanceId;
+use podbay_event::InstanceId;
 
 /// Which file or folder stands under a name.
 type Identity = (u64, u64);

@@ -16,14 +16,14 @@ use super::docker::is_as_asked_for;
 use super::docker::is_covered;
 use super::docker::not_started;
 use super::spec::GUEST_FOLDER;
-use crate::engine::ContainerId;
-use crate::engine::ContainerState;
-use crate::engine::Engine;
-use crate::engine::Labels;
-use crate::engine::NEXT;
-use crate::engine::OLD;
-use crate::engine::Owner;
-use crate::engine::Role;
+use podbay_engine::ContainerId;
+use podbay_engine::ContainerState;
+use podbay_engine::Engine;
+use podbay_engine::Labels;
+use podbay_engine::NEXT;
+use podbay_engine::OLD;
+use podbay_engine::Owner;
+use podbay_engine::Role;
 
 /// The box of `podbay up`: it stays when its controller has gone, until nobody has used it for a while.
 pub struct Environment;

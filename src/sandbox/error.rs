@@ -6,9 +6,9 @@ use thiserror::Error;
 
 use super::LineError;
 use super::link;
-use crate::engine;
-use crate::event::Seconds;
-use crate::wire::BytesPath;
+use podbay_engine as engine;
+use podbay_event::Seconds;
+use podbay_wire::BytesPath;
 
 /// What can keep a session from having its box.
 #[derive(Debug, Error)]

@@ -6,17 +6,17 @@ use tokio_util::sync::CancellationToken;
 use super::Error;
 use super::Spec;
 use super::docker::facts_of;
-use crate::engine;
-use crate::engine::ContainerSpec;
-use crate::engine::Engine;
-use crate::engine::Labels;
-use crate::engine::Leftover;
-use crate::engine::Mount;
-use crate::engine::Network;
-use crate::engine::Owner;
-use crate::engine::Role;
-use crate::engine::VolumeFile;
-use crate::guest;
+use podbay_engine as engine;
+use podbay_engine::ContainerSpec;
+use podbay_engine::Engine;
+use podbay_engine::Labels;
+use podbay_engine::Leftover;
+use podbay_engine::Mount;
+use podbay_engine::Network;
+use podbay_engine::Owner;
+use podbay_engine::Role;
+use podbay_engine::VolumeFile;
+use podbay_guest as guest;
 
 /// How long another controller may take to fill the volume.
 const PATIENCE: Duration = Duration::from_mins(1);

@@ -15,19 +15,19 @@ use tokio_util::sync::CancellationToken;
 
 use super::guest_volume::bare;
 use super::volumes::clean;
-use crate::engine;
-use crate::engine::ContainerSpec;
-use crate::engine::Engine;
-use crate::engine::EntryKind;
-use crate::engine::ImageEntry;
-use crate::engine::ImageFacts;
-use crate::engine::Labels;
-use crate::engine::Owner;
-use crate::engine::Role;
-use crate::event::InstanceId;
-use crate::event::Progress;
-use crate::event::ProgressSink;
-use crate::event::Unit;
+use podbay_engine as engine;
+use podbay_engine::ContainerSpec;
+use podbay_engine::Engine;
+use podbay_engine::EntryKind;
+use podbay_engine::ImageEntry;
+use podbay_engine::ImageFacts;
+use podbay_engine::Labels;
+use podbay_engine::Owner;
+use podbay_engine::Role;
+use podbay_event::InstanceId;
+use podbay_event::Progress;
+use podbay_event::ProgressSink;
+use podbay_event::Unit;
 
 /// Places of a box's own mounts and of the engine's, none of which may be a link. What lies deeper is hidden by a mount on one of these.
 const BOX: [&str; 9] = ["/dev", "/etc", "/home", "/home/agent", "/proc", "/run", "/sys", "/tmp", "/workspace"];

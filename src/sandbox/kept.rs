@@ -27,18 +27,18 @@ use super::lost::must_go;
 use super::lost::what_follows;
 use super::turns::Turn;
 use super::turns::may_change;
-use crate::engine::Engine;
-use crate::engine::Labels;
-use crate::engine::Moment;
-use crate::event::Kind;
-use crate::event::Sink;
-use crate::wire::Call;
-use crate::wire::Fault;
-use crate::wire::Output;
-use crate::wire::Shell;
-use crate::wire::message::DiskBegan;
-use crate::wire::message::Facts;
-use crate::wire::message::Stream;
+use podbay_engine::Engine;
+use podbay_engine::Labels;
+use podbay_engine::Moment;
+use podbay_event::Kind;
+use podbay_event::Sink;
+use podbay_wire::Call;
+use podbay_wire::Fault;
+use podbay_wire::Output;
+use podbay_wire::Shell;
+use podbay_wire::message::DiskBegan;
+use podbay_wire::message::Facts;
+use podbay_wire::message::Stream;
 
 /// The box of a session. When it ends under us it is made anew for the next call, a few times; the call that was under way says so.
 #[derive(Clone)]

@@ -4,8 +4,8 @@ use super::Backend;
 use super::Error;
 use super::Options;
 use super::is_image_name;
-use crate::event::ByteSize;
-use crate::event::Seconds;
+use podbay_event::ByteSize;
+use podbay_event::Seconds;
 
 /// Processes that the kernel can count at most.
 const MOST_PROCESSES: u32 = 1 << 22;

@@ -9,13 +9,13 @@ use super::kept::State;
 use super::kept::Way;
 use super::link;
 use super::link::Link;
-use crate::engine::ContainerId;
-use crate::engine::Moment;
-use crate::event::ByteSize;
-use crate::event::Kind;
-use crate::wire::CommandEnded;
-use crate::wire::End;
-use crate::wire::Limit;
+use podbay_engine::ContainerId;
+use podbay_engine::Moment;
+use podbay_event::ByteSize;
+use podbay_event::Kind;
+use podbay_wire::CommandEnded;
+use podbay_wire::End;
+use podbay_wire::Limit;
 
 /// How long the engine may take to say that a box ran out of memory.
 const OOM_WORD: Duration = Duration::from_secs(1);

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use crate::engine::Facts;
-use crate::engine::ImageFacts;
+use podbay_engine::Facts;
+use podbay_engine::ImageFacts;
 
 /// Where this machine's kernel lists the programs that it has others run.
 const FORMATS: &str = "/proc/sys/fs/binfmt_misc";

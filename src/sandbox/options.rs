@@ -1,10 +1,10 @@
 use serde::Deserialize;
 use serde::Serialize;
 
-use crate::event::ByteSize;
-use crate::event::Seconds;
-use crate::wire::keep::Find;
-use crate::wire::message::DiskLimits;
+use podbay_event::ByteSize;
+use podbay_event::Seconds;
+use podbay_wire::keep::Find;
+use podbay_wire::message::DiskLimits;
 
 /// How boxes are made: the section `[sandbox]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]

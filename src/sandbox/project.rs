@@ -12,7 +12,7 @@ use std::path::Path;
 use std::path::PathBuf;
 
 use super::Error;
-use crate::wire::BytesPath;
+use podbay_wire::BytesPath;
 
 /// System folders: a mistake there would hit more than a project.
 const SYSTEM: [&str; 16] =

@@ -12,13 +12,13 @@ use super::kept::Way;
 use super::lost::must_go;
 use super::review::remove_review;
 use super::turns::with_causes;
-use crate::event::SessionId;
-use crate::wire::BytesPath;
-use crate::wire::keep::Pending;
-use crate::wire::keep::ReviewAnswer;
-use crate::wire::keep::ReviewBegan;
-use crate::wire::keep::ReviewOrder;
-use crate::wire::keep::Unkept;
+use podbay_event::SessionId;
+use podbay_wire::BytesPath;
+use podbay_wire::keep::Pending;
+use podbay_wire::keep::ReviewAnswer;
+use podbay_wire::keep::ReviewBegan;
+use podbay_wire::keep::ReviewOrder;
+use podbay_wire::keep::Unkept;
 
 impl Sandbox {
     /// Keeps how the project is, beside whatever comes next; only a call that may change something waits for it. Where that fails it is said,

@@ -7,7 +7,7 @@ use super::Sandbox;
 use super::covering::Searched;
 use super::kept::Way;
 use super::turns::with_causes;
-use crate::event::Kind;
+use podbay_event::Kind;
 
 /// How many paths are told one by one.
 const MOST_TOLD: usize = 20;

@@ -19,18 +19,18 @@ use super::environment;
 use super::keeper::Keeper;
 use super::keeper::Purpose;
 use super::kept::Way;
-use crate::engine::Engine;
-use crate::engine::Labels;
-use crate::event::Kind;
-use crate::wire::BytesPath;
-use crate::wire::Call;
-use crate::wire::keep::TurnAnswer;
-use crate::wire::keep::TurnBegan;
-use crate::wire::keep::TurnEnded;
-use crate::wire::keep::TurnOrder;
-use crate::wire::keep::TurnState;
-use crate::wire::keep::UndoAnswer;
-use crate::wire::keep::UndoOrder;
+use podbay_engine::Engine;
+use podbay_engine::Labels;
+use podbay_event::Kind;
+use podbay_wire::BytesPath;
+use podbay_wire::Call;
+use podbay_wire::keep::TurnAnswer;
+use podbay_wire::keep::TurnBegan;
+use podbay_wire::keep::TurnEnded;
+use podbay_wire::keep::TurnOrder;
+use podbay_wire::keep::TurnState;
+use podbay_wire::keep::UndoAnswer;
+use podbay_wire::keep::UndoOrder;
 
 /// What is said of a turn whose end nobody waited for.
 const CUT_OFF: &str = "how the project is after this turn was not kept, because that was ended before it was done: what you change in the project \
@@ -300,8 +300,8 @@ pub(super) fn may_change(call: &Call) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::keep::MayRun;
-    use crate::wire::keep::Named;
+    use podbay_wire::keep::MayRun;
+    use podbay_wire::keep::Named;
 
     #[test]
     fn what_a_person_should_know_of_a_turn_is_said_as_it_begins() {

@@ -1,7 +1,7 @@
 use super::Error;
 use super::Options;
 use super::Project;
-use crate::engine;
+use podbay_engine as engine;
 
 /// Who commands run as in a box, and what a person should know about it.
 #[derive(Clone, Debug, PartialEq, Eq)]

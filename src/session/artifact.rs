@@ -8,7 +8,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-use crate::event::SessionId;
+use podbay_event::SessionId;
 
 use super::Error;
 use super::Options;

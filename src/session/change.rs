@@ -5,9 +5,9 @@ use std::io;
 use std::time::Duration;
 use std::time::SystemTime;
 
-use crate::event::Event;
-use crate::event::Kind;
-use crate::event::SessionId;
+use podbay_event::Event;
+use podbay_event::Kind;
+use podbay_event::SessionId;
 
 use super::Error;
 use super::Found;
@@ -41,7 +41,7 @@ pub fn fork(state: &State, found: &Found) -> Result<Found, Error> {
     if let Some(at) = rest.iter().position(|line| line.starts_with(r#"{"type":"session_started""#)) {
         rest.remove(at);
     }
-    let line = |event: &Event| crate::event::json_line(event).expect("an event is made of strings, numbers and lists of them");
+    let line = |event: &Event| podbay_event::json_line(event).expect("an event is made of strings, numbers and lists of them");
     let mut text = line(&header);
     for line in rest.into_iter().chain([line(&now).as_str()]) {
         text.push('\n');

@@ -3,11 +3,11 @@ use std::fmt::Write as _;
 use serde_json::Value;
 use serde_json::json;
 
-use crate::event::CallStatus;
-use crate::event::Event;
-use crate::event::Kind;
-use crate::event::ToolCall;
-use crate::event::git_taken;
+use podbay_event::CallStatus;
+use podbay_event::Event;
+use podbay_event::Kind;
+use podbay_event::ToolCall;
+use podbay_event::git_taken;
 
 use super::Past;
 use super::Records;
@@ -164,7 +164,7 @@ mod tests {
             thinking: String::new(),
             calls: Vec::new(),
             raw: None,
-            usage: crate::event::Usage::default(),
+            usage: podbay_event::Usage::default(),
             interrupted: false,
             cut: false,
             duration_ms: 0,

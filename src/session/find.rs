@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use jiff::Timestamp;
 
-use crate::event::SessionId;
+use podbay_event::SessionId;
 
 use super::Error;
 use super::State;

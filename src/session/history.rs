@@ -2,9 +2,9 @@ use std::collections::VecDeque;
 
 use serde_json::Value;
 
-use crate::event::Evicted;
-use crate::event::ToolCall;
-use crate::llm::message::Message;
+use podbay_event::Evicted;
+use podbay_event::ToolCall;
+use podbay_llm::message::Message;
 
 use super::picture;
 

@@ -11,10 +11,10 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::event::Event;
-use crate::event::Kind;
-use crate::event::RunStatus;
-use crate::event::SessionId;
+use podbay_event::Event;
+use podbay_event::Kind;
+use podbay_event::RunStatus;
+use podbay_event::SessionId;
 
 use super::Error;
 use super::Header;

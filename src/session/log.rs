@@ -4,11 +4,11 @@ use std::fs::TryLockError;
 use std::path::Path;
 use std::path::PathBuf;
 
-use crate::event::Event;
-use crate::event::Kind;
-use crate::event::Secret;
-use crate::event::SessionId;
-use crate::event::json_line;
+use podbay_event::Event;
+use podbay_event::Kind;
+use podbay_event::Secret;
+use podbay_event::SessionId;
+use podbay_event::json_line;
 
 use super::Error;
 use super::Options;
@@ -326,9 +326,9 @@ mod tests {
     #[test]
     fn an_answer_goes_out_with_what_became_of_it() {
         let answer = |calls: &[&str]| {
-            let call = |id: &&str| crate::event::ToolCall { id: (*id).into(), name: "bash".into(), arguments: "{}".into() };
+            let call = |id: &&str| podbay_event::ToolCall { id: (*id).into(), name: "bash".into(), arguments: "{}".into() };
             let (text, thinking, calls) = ("Done.".to_owned(), String::new(), calls.iter().map(call).collect());
-            let usage = crate::event::Usage::default();
+            let usage = podbay_event::Usage::default();
             Event::now(Kind::AssistantMessage { text, thinking, calls, raw: None, usage, interrupted: false, cut: false, duration_ms: 1 })
         };
         let mut full = Full::new(10_000);

@@ -1,19 +1,19 @@
-use crate::event::CallStatus;
-use crate::event::Event;
-use crate::event::Kind;
-use crate::event::OpenAnswer;
-use crate::event::RunStatus;
-use crate::event::TaskEnd;
-use crate::event::ToolCall;
-use crate::event::ToolMode;
-use crate::event::ToolTold;
-use crate::event::Usage;
+use podbay_event::CallStatus;
+use podbay_event::Event;
+use podbay_event::Kind;
+use podbay_event::OpenAnswer;
+use podbay_event::RunStatus;
+use podbay_event::TaskEnd;
+use podbay_event::ToolCall;
+use podbay_event::ToolMode;
+use podbay_event::ToolTold;
+use podbay_event::Usage;
 
 use super::Artifacts;
 use super::History;
 use super::picture;
 use super::replay::Replay;
-use crate::wire::Memo;
+use podbay_wire::Memo;
 
 /// What the model reads of a call that had begun when the log ended.
 pub(super) const UNKNOWN_END: &str = "It is not known how this call ended: Podbay was stopped while it was under way, or the record of its end is lost. It \
@@ -153,7 +153,7 @@ impl Past {
 mod tests {
     use super::super::replay::MISSING;
     use super::*;
-    use crate::llm::message::Message;
+    use podbay_llm::message::Message;
 
     fn call(id: &str) -> ToolCall {
         ToolCall { id: id.into(), name: "bash".into(), arguments: "{}".into() }

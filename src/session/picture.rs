@@ -3,8 +3,8 @@
 use std::io::Read;
 
 use super::Artifacts;
-use crate::llm::message::Message;
-use crate::wire::ImageKind;
+use podbay_llm::message::Message;
+use podbay_wire::ImageKind;
 
 /// Stands at the beginning of an image's address until its bytes are there.
 const NAMED: &str = "artifact:";

@@ -6,9 +6,9 @@ use std::path::Path;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::event::Event;
-use crate::event::Kind;
-use crate::event::SessionId;
+use podbay_event::Event;
+use podbay_event::Kind;
+use podbay_event::SessionId;
 
 use super::Error;
 use super::VERSION;

@@ -8,14 +8,14 @@ use super::past::Open;
 use super::past::Past;
 use super::past::UNKNOWN_END;
 use super::picture;
-use crate::event::CallStatus;
-use crate::event::Kind;
-use crate::event::OpenAnswer;
-use crate::event::RunStatus;
-use crate::event::TaskEnd;
-use crate::event::ToolCall;
-use crate::event::ToolMode;
-use crate::llm::message::Message;
+use podbay_event::CallStatus;
+use podbay_event::Kind;
+use podbay_event::OpenAnswer;
+use podbay_event::RunStatus;
+use podbay_event::TaskEnd;
+use podbay_event::ToolCall;
+use podbay_event::ToolMode;
+use podbay_llm::message::Message;
 
 /// Stands where a damaged log lacks what came between two answers.
 pub(super) const MISSING: &str = "(a message is missing here)";

@@ -6,17 +6,17 @@ use std::io::BufReader;
 use std::io::Write;
 use std::path::Path;
 
-use crate::event::Answer;
-use crate::event::CallStatus;
-use crate::event::Decision;
-use crate::event::Event;
-use crate::event::HookOutcome;
-use crate::event::Kind;
-use crate::event::LimitKind;
-use crate::event::RunStatus;
-use crate::event::ToolCall;
-use crate::event::git_taken;
-use crate::event::json_line;
+use podbay_event::Answer;
+use podbay_event::CallStatus;
+use podbay_event::Decision;
+use podbay_event::Event;
+use podbay_event::HookOutcome;
+use podbay_event::Kind;
+use podbay_event::LimitKind;
+use podbay_event::RunStatus;
+use podbay_event::ToolCall;
+use podbay_event::git_taken;
+use podbay_event::json_line;
 
 use super::Error;
 use super::Records;

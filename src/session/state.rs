@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::path::PathBuf;
 
-use crate::event::SessionId;
+use podbay_event::SessionId;
 
 use super::Error;
 

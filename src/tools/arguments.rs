@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::wire::BytesPath;
+use podbay_wire::BytesPath;
 
 /// Other names of the one path of a tool.
 pub(super) const ONE_PATH: [(&str, &str); 7] = [

@@ -4,24 +4,24 @@ use tokio_util::sync::CancellationToken;
 
 use super::Pipeline;
 use super::pipeline::Hand;
-use crate::event::Answer;
-use crate::event::Answered;
-use crate::event::Asked;
-use crate::event::Capability;
-use crate::event::Decision;
-use crate::event::Kind;
-use crate::event::Lasting;
-use crate::event::ToolCall;
-use crate::policy::Action;
-use crate::policy::Approved;
-use crate::policy::Exact;
-use crate::policy::Mode;
-use crate::policy::Question;
-use crate::policy::Verdict;
-use crate::sandbox::Ended;
-use crate::wire::Call;
-use crate::wire::Fault;
-use crate::wire::Output;
+use podbay_event::Answer;
+use podbay_event::Answered;
+use podbay_event::Asked;
+use podbay_event::Capability;
+use podbay_event::Decision;
+use podbay_event::Kind;
+use podbay_event::Lasting;
+use podbay_event::ToolCall;
+use podbay_policy::Action;
+use podbay_policy::Approved;
+use podbay_policy::Exact;
+use podbay_policy::Mode;
+use podbay_policy::Question;
+use podbay_policy::Verdict;
+use podbay_sandbox::Ended;
+use podbay_wire::Call;
+use podbay_wire::Fault;
+use podbay_wire::Output;
 
 /// Why a call is not carried out.
 #[derive(Debug)]

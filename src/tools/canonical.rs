@@ -2,8 +2,8 @@ use serde_json::Value;
 
 use super::Catalogue;
 use super::Tool;
-use crate::policy::Action;
-use crate::wire::Call;
+use podbay_policy::Action;
+use podbay_wire::Call;
 
 /// A call in the words that it may be made of, whoever writes it and in whatever notation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -143,7 +143,7 @@ fn in_order(value: Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tools::Options;
+    use crate::Options;
 
     #[test]
     fn the_words_of_a_call_have_all_their_names() {

@@ -12,11 +12,11 @@ use super::each::more_tools::Wrapped;
 use super::foreign;
 use super::repair;
 use super::tool::Tool;
-use crate::llm::ToolSpec;
-use crate::llm::control::Tokens;
-use crate::llm::text;
-use crate::policy::Action;
-use crate::policy::FindTools;
+use podbay_llm::ToolSpec;
+use podbay_llm::control::Tokens;
+use podbay_llm::text;
+use podbay_policy::Action;
+use podbay_policy::FindTools;
 
 /// The tools of one session, in an order that never changes.
 pub struct Catalogue {

@@ -1,10 +1,10 @@
 //! Which class of result a call comes to, and what a model does best with one of its class.
 
 use super::Set;
-use crate::event::CallStatus;
-use crate::wire::Fault;
-use crate::wire::Limit;
-use crate::wire::Output;
+use podbay_event::CallStatus;
+use podbay_wire::Fault;
+use podbay_wire::Limit;
+use podbay_wire::Output;
 
 /// Returns the class of what came of a call that did not succeed.
 pub(super) fn failed(output: Option<&Output>, is_cancelled: bool) -> CallStatus {
@@ -43,8 +43,8 @@ pub(super) fn hint(status: CallStatus, tool: &str, set: Set) -> Option<&'static 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tools::Catalogue;
-    use crate::tools::Options;
+    use crate::Catalogue;
+    use crate::Options;
 
     /// Whoever ran too long is advised only what they have an argument for.
     #[test]

@@ -15,11 +15,11 @@ use super::Finished;
 use super::Pipeline;
 use super::PipelineError;
 use super::catalogue::Understood;
-use crate::event::Event;
-use crate::event::Moment;
-use crate::event::Sink;
-use crate::event::ToolCall;
-use crate::policy::Verdict;
+use podbay_event::Event;
+use podbay_event::Moment;
+use podbay_event::Sink;
+use podbay_event::ToolCall;
+use podbay_policy::Verdict;
 
 tokio::task_local! {
     /// The early call whose future is polled.

@@ -11,14 +11,14 @@ use super::Services;
 use super::dispatch::Told;
 use super::render::Rendered;
 use super::tasks::Tasks;
-use crate::policy::HostCall;
-use crate::wire::Encoding;
-use crate::wire::Fault;
-use crate::wire::FileText;
-use crate::wire::Output;
-use crate::wire::Read;
-use crate::wire::message::Stream;
-use crate::wire::n_bytes;
+use podbay_policy::HostCall;
+use podbay_wire::Encoding;
+use podbay_wire::Fault;
+use podbay_wire::FileText;
+use podbay_wire::Output;
+use podbay_wire::Read;
+use podbay_wire::message::Stream;
+use podbay_wire::n_bytes;
 
 /// What the model reads where nobody answers.
 const NOBODY: &str =

@@ -32,7 +32,7 @@ impl Catalogue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tools::Options;
+    use crate::Options;
 
     #[track_caller]
     fn check(name: &str, arguments: &str, expected: Option<Lack>) {

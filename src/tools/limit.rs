@@ -1,6 +1,6 @@
-use crate::wire::Culprit;
-use crate::wire::Limit;
-use crate::wire::size;
+use podbay_wire::Culprit;
+use podbay_wire::Limit;
+use podbay_wire::size;
 
 /// Longest name of a process that is told; the kernel has 15 bytes, and the guest is not believed.
 const NAME: usize = 32;

@@ -11,14 +11,14 @@ use super::dispatch::dispatch;
 use super::hook::Held;
 use super::host::Came;
 use super::pipeline::Hand;
-use crate::event::ToolCall;
-use crate::policy::Action;
-use crate::wire::BytesPath;
-use crate::wire::Call;
-use crate::wire::Fault;
-use crate::wire::Image;
-use crate::wire::Output;
-use crate::wire::ReadFile;
+use podbay_event::ToolCall;
+use podbay_policy::Action;
+use podbay_wire::BytesPath;
+use podbay_wire::Call;
+use podbay_wire::Fault;
+use podbay_wire::Image;
+use podbay_wire::Output;
+use podbay_wire::ReadFile;
 
 /// Why an image cannot be shown.
 #[derive(Debug)]

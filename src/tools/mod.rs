@@ -1,7 +1,7 @@
 //! From the model's words to a result it can read: the catalogue of tools, the one pipeline that every call goes through, dispatch
 //! into the box, rendering.
 //!
-//! There is no second way in: whoever wants something done hands a [`crate::event::ToolCall`] to [`Pipeline::run`]. What may be done is
+//! There is no second way in: whoever wants something done hands a [`podbay_event::ToolCall`] to [`Pipeline::run`]. What may be done is
 //! `policy`'s business, how it is done the guest's. Start with [`Pipeline::run`], which reads like the list of its steps.
 
 mod arguments;
@@ -67,12 +67,12 @@ pub use tool::Tool;
 pub use touched::Touched;
 pub use touched::note;
 
-use crate::event::Answered;
-use crate::event::Asked;
-use crate::policy::Exact;
-use crate::wire;
-use crate::wire::Fault;
-use crate::wire::Output;
+use podbay_event::Answered;
+use podbay_event::Asked;
+use podbay_policy::Exact;
+use podbay_wire as wire;
+use podbay_wire::Fault;
+use podbay_wire::Output;
 
 /// A future that a trait object returns.
 pub type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -2,8 +2,8 @@ use serde::Deserialize;
 use serde::Serialize;
 
 use super::Set;
-use crate::event::ByteSize;
-use crate::event::Seconds;
+use podbay_event::ByteSize;
+use podbay_event::Seconds;
 
 /// What tools the model has and how far they go: the section `[tools]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]

@@ -7,11 +7,11 @@ use tokio_util::sync::CancellationToken;
 use super::OnChunk;
 use super::Pipeline;
 use super::dispatch::dispatch_peek;
-use crate::policy::Action;
-use crate::policy::Verdict;
-use crate::sandbox;
-use crate::wire::Call;
-use crate::wire::Output;
+use podbay_policy::Action;
+use podbay_policy::Verdict;
+use podbay_sandbox as sandbox;
+use podbay_wire::Call;
+use podbay_wire::Output;
 
 impl Pipeline {
     /// Looks at the project. Rules hold as if the model had made the call, and nobody is asked: `None` where it would not be allowed right away.

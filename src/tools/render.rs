@@ -10,20 +10,20 @@ use super::render_changed::render_changed;
 use super::render_changed::render_tree;
 use super::render_session::render_background;
 use super::render_session::render_environment;
-use crate::wire::CommandEnded;
-use crate::wire::DirectoryListing;
-use crate::wire::Edited;
-use crate::wire::Encoding;
-use crate::wire::End;
-use crate::wire::EntryKind;
-use crate::wire::FileText;
-use crate::wire::FoundFiles;
-use crate::wire::GrepOutput;
-use crate::wire::Matches;
-use crate::wire::Output;
-use crate::wire::Read;
-use crate::wire::n_bytes;
-use crate::wire::size;
+use podbay_wire::CommandEnded;
+use podbay_wire::DirectoryListing;
+use podbay_wire::Edited;
+use podbay_wire::Encoding;
+use podbay_wire::End;
+use podbay_wire::EntryKind;
+use podbay_wire::FileText;
+use podbay_wire::FoundFiles;
+use podbay_wire::GrepOutput;
+use podbay_wire::Matches;
+use podbay_wire::Output;
+use podbay_wire::Read;
+use podbay_wire::n_bytes;
+use podbay_wire::size;
 
 /// How much one result may take of what the model can read at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

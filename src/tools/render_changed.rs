@@ -2,11 +2,11 @@ use std::fmt::Write;
 
 use super::render::Rendered;
 use super::render::omitted;
-use crate::wire::Change;
-use crate::wire::Changed;
-use crate::wire::DirectoryListing;
-use crate::wire::EntryKind;
-use crate::wire::FileChange;
+use podbay_wire::Change;
+use podbay_wire::Changed;
+use podbay_wire::DirectoryListing;
+use podbay_wire::EntryKind;
+use podbay_wire::FileChange;
 
 /// Says what was done to each file, a line each.
 pub(super) fn render_changed(changed: &Changed) -> String {

@@ -3,11 +3,11 @@
 use std::fmt::Write;
 
 use super::render::Rendered;
-use crate::wire::Background;
-use crate::wire::End;
-use crate::wire::Environment;
-use crate::wire::Process;
-use crate::wire::n_bytes;
+use podbay_wire::Background;
+use podbay_wire::End;
+use podbay_wire::Environment;
+use podbay_wire::Process;
+use podbay_wire::n_bytes;
 
 pub(super) fn render_environment(environment: &Environment) -> String {
     let mut text = String::new();
@@ -46,7 +46,7 @@ fn line(process: &Process) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::Variable;
+    use podbay_wire::Variable;
 
     #[test]
     fn one_value_cannot_pass_for_several_and_a_secret_is_not_shown() {

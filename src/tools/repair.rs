@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::doubled;
 use super::tool::Tool;
-use crate::llm::text;
+use podbay_llm::text;
 
 /// Objects that some models put around the arguments.
 const WRAPPERS: [&str; 6] = ["arguments", "parameters", "params", "args", "input", "kwargs"];

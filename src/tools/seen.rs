@@ -6,14 +6,14 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::MutexGuard;
 
-use crate::wire::BytesPath;
-use crate::wire::Call;
-use crate::wire::Known;
-use crate::wire::KnownFile;
-use crate::wire::Mark;
-use crate::wire::Memo;
-use crate::wire::Output;
-use crate::wire::below;
+use podbay_wire::BytesPath;
+use podbay_wire::Call;
+use podbay_wire::Known;
+use podbay_wire::KnownFile;
+use podbay_wire::Mark;
+use podbay_wire::Memo;
+use podbay_wire::Output;
+use podbay_wire::below;
 
 /// Files that are remembered, and bytes of their paths; of more, those that were seen longest ago are forgotten.
 const MOST: usize = 4096;
@@ -192,7 +192,7 @@ fn plain(path: &BytesPath) -> BytesPath {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::DeleteFile;
+    use podbay_wire::DeleteFile;
 
     fn path(path: &str) -> BytesPath {
         BytesPath::from_text(path)
@@ -275,7 +275,7 @@ mod tests {
 
     #[test]
     fn a_guest_that_says_too_much_is_not_heard_to_its_end() {
-        let output = |memos| Output::Changed(crate::wire::Changed { memos, ..Default::default() });
+        let output = |memos| Output::Changed(podbay_wire::Changed { memos, ..Default::default() });
         assert_eq!(memos(&output(vec![wrote("a", "1"); 1000]), 1000).len(), MOST_OF_CALL);
         assert!(memos(&output(vec![wrote(&"x".repeat(MOST_BYTES_OF_CALL + 1), "1")]), 1000).is_empty());
         assert!(memos(&output(vec![wrote("a", &"1".repeat(LONGEST_MARK + 1))]), 1000).is_empty());

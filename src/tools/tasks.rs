@@ -1,9 +1,9 @@
 use std::fmt::Write;
 
 use super::each::MOST_TASKS;
-use crate::policy::Task;
-use crate::policy::TaskChange;
-use crate::policy::TaskStatus;
+use podbay_policy::Task;
+use podbay_policy::TaskChange;
+use podbay_policy::TaskStatus;
 
 /// The model's list of what is to be done in this session.
 #[derive(Debug, Default)]

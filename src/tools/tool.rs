@@ -4,7 +4,7 @@ use serde_json::json;
 use super::Options;
 use super::Set;
 use super::schema::Schema;
-use crate::policy::Action;
+use podbay_policy::Action;
 
 /// Makes an action from arguments that fit the schema. Says what is wrong with their values, and notes what was taken otherwise.
 pub(super) type Make = fn(Value, &Options, &mut Vec<String>) -> Result<Action, String>;

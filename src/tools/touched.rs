@@ -1,7 +1,7 @@
-use crate::wire::BytesPath;
-use crate::wire::Change;
-use crate::wire::FileChange;
-use crate::wire::Output;
+use podbay_wire::BytesPath;
+use podbay_wire::Change;
+use podbay_wire::FileChange;
+use podbay_wire::Output;
 
 /// What became of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,11 +6,11 @@ use sha2::Digest;
 use sha2::Sha256;
 use tokio_util::sync::CancellationToken;
 
-use crate::event::Answer;
-use crate::event::Answered;
-use crate::event::Asked;
-use crate::event::Capability;
-use crate::event::Lasting;
+use podbay_event::Answer;
+use podbay_event::Answered;
+use podbay_event::Asked;
+use podbay_event::Capability;
+use podbay_event::Lasting;
 
 use super::Keyboard;
 use super::Paint;

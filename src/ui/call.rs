@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::event::CallStatus;
+use podbay_event::CallStatus;
 
 use super::Paint;
 use super::look_alike::unmask;

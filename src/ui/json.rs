@@ -7,8 +7,8 @@ use serde::Serialize;
 use serde_json::Map;
 use serde_json::Value;
 
-use crate::event::Event;
-use crate::event::json_line;
+use podbay_event::Event;
+use podbay_event::json_line;
 
 /// Writes one event as a line.
 pub fn event(out: &mut impl Write, event: &Event) -> io::Result<()> {

@@ -2,15 +2,15 @@ use std::collections::HashMap;
 use std::io;
 use std::io::Write;
 
-use crate::event::CUT_OFF;
-use crate::event::CallStatus;
-use crate::event::Decision;
-use crate::event::Event;
-use crate::event::Kind;
-use crate::event::LimitKind;
-use crate::event::RunStatus;
-use crate::event::Usage;
-use crate::event::git_taken;
+use podbay_event::CUT_OFF;
+use podbay_event::CallStatus;
+use podbay_event::Decision;
+use podbay_event::Event;
+use podbay_event::Kind;
+use podbay_event::LimitKind;
+use podbay_event::RunStatus;
+use podbay_event::Usage;
+use podbay_event::git_taken;
 
 use super::Paint;
 use super::Progress;

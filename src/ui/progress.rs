@@ -11,11 +11,11 @@ use indicatif::ProgressBar;
 use indicatif::ProgressDrawTarget;
 use indicatif::ProgressStyle;
 
-use crate::event;
-use crate::event::ByteSize;
-use crate::event::GIVEN_UP;
-use crate::event::ProgressSink;
-use crate::event::Unit;
+use podbay_event as event;
+use podbay_event::ByteSize;
+use podbay_event::GIVEN_UP;
+use podbay_event::ProgressSink;
+use podbay_event::Unit;
 
 use super::text;
 

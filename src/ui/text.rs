@@ -11,7 +11,7 @@ use vte::Params;
 use vte::Parser;
 use vte::Perform;
 
-use crate::event::is_hidden;
+use podbay_event::is_hidden;
 
 /// A sequence that is longer than this hides text rather than colouring it; it is then shown.
 const SEQUENCE_MAX: usize = 4096;

@@ -77,10 +77,10 @@ mod tests {
     use tokio_util::codec::Decoder;
 
     use super::*;
-    use crate::wire::CallId;
-    use crate::wire::message::Data;
-    use crate::wire::message::Stream;
-    use crate::wire::message::ToHost;
+    use crate::CallId;
+    use crate::message::Data;
+    use crate::message::Stream;
+    use crate::message::ToHost;
 
     #[test]
     fn a_length_over_the_limit_is_refused_before_its_bytes_come() {

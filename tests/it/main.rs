@@ -32,7 +32,6 @@ mod inference;
 mod init;
 mod json_errors;
 mod late;
-mod layers;
 mod link;
 mod llm;
 mod manners;

@@ -28,7 +28,7 @@ const FUNCTIONS: &[(&str, &[&str])] = &[
     // A person's own shell, with a terminal that no call of a tool has.
     ("link", &["app/shell.rs"]),
 ];
-/// Rooms that the table of the design lets see no sandbox, which `layers.rs` keeps so, and the one that sandboxes are of.
+/// Modules whose `Cargo.toml` names no sandbox, and the one that sandboxes are of.
 const OTHER_ROOMS: [&str; 12] =
     ["code", "config", "egress", "engine", "event", "guest", "llm", "policy", "sandbox", "session", "ui", "wire"];
 

@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use crate::event::ByteSize;
+use podbay_event::ByteSize;
 
 /// What can be wrong with a bundle, or with the place where one is to be.
 #[derive(Debug, Error)]

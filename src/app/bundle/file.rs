@@ -21,11 +21,11 @@ use super::manifest::MANIFEST;
 use super::manifest::MOST_MANIFEST;
 use super::manifest::Manifest;
 use super::shape;
-use crate::event::ByteSize;
-use crate::event::Progress;
-use crate::event::ProgressSink;
-use crate::event::Unit;
-use crate::event::json_fault;
+use podbay_event::ByteSize;
+use podbay_event::Progress;
+use podbay_event::ProgressSink;
+use podbay_event::Unit;
+use podbay_event::json_fault;
 
 /// What a tar counts in.
 pub(super) const BLOCK: u64 = 512;

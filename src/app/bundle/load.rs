@@ -25,15 +25,15 @@ use super::manifest::Manifest;
 use super::manifest::Model;
 use super::packed;
 use super::save::stopped;
-use crate::app;
-use crate::config::Config;
-use crate::engine::Engine;
-use crate::engine::Facts;
-use crate::event::ProgressSink;
-use crate::inference;
-use crate::inference::Paths;
-use crate::inference::Store;
-use crate::session::State;
+use crate as app;
+use podbay_config::Config;
+use podbay_engine::Engine;
+use podbay_engine::Facts;
+use podbay_event::ProgressSink;
+use podbay_inference as inference;
+use podbay_inference::Paths;
+use podbay_inference::Store;
+use podbay_session::State;
 
 /// Bytes of one piece on its way to the engine.
 const PIECE: usize = 256 << 10;

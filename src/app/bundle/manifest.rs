@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::inference::parts;
-use crate::sandbox::is_image_name;
+use podbay_inference::parts;
+use podbay_sandbox::is_image_name;
 
 /// The format that this version writes and reads.
 pub(super) const FORMAT: u64 = 1;
@@ -80,7 +80,7 @@ impl Manifest {
         }
         let mut names = BTreeSet::new();
         for image in &self.images {
-            let has_tag = crate::engine::with_tag(&image.name).is_some_and(|full| full == image.name);
+            let has_tag = podbay_engine::with_tag(&image.name).is_some_and(|full| full == image.name);
             if !is_image_name(&image.name) || !has_tag || !is_hash(&image.config) {
                 return Err(format!("`{}` is no image with a tag", image.name));
             }

@@ -14,9 +14,9 @@ use super::archive::Archive;
 use super::archive::Problem;
 use super::file::Meter;
 use super::manifest::Image;
-use crate::app;
-use crate::engine::Engine;
-use crate::event::ProgressSink;
+use crate as app;
+use podbay_engine::Engine;
+use podbay_event::ProgressSink;
 
 /// Returns images that are here with the hashes of their configurations. The engine packs them up for it, and nothing of that is kept.
 pub(super) async fn look(

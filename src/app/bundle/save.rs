@@ -31,15 +31,15 @@ use super::manifest::Model;
 use super::manifest::Part;
 use super::manifest::ambiguous;
 use super::manifest::is_model_file;
-use crate::app;
-use crate::config::Config;
-use crate::engine::Engine;
-use crate::engine::Provision;
-use crate::engine::with_tag;
-use crate::event::ProgressSink;
-use crate::inference::Paths;
-use crate::inference::Store;
-use crate::session::State;
+use crate as app;
+use podbay_config::Config;
+use podbay_engine::Engine;
+use podbay_engine::Provision;
+use podbay_engine::with_tag;
+use podbay_event::ProgressSink;
+use podbay_inference::Paths;
+use podbay_inference::Store;
+use podbay_session::State;
 
 /// What is to be saved, and where.
 #[derive(Clone, Debug)]
@@ -72,7 +72,7 @@ pub async fn save_bundle(
     check_target(request)?;
     let engine = Engine::connect(&config.engine, cancel).await.map_err(app::Error::Engine)?;
     let provision = Provision::new(&engine, &config.engine, config.offline, state.locks(), progress);
-    let needed = [crate::sandbox::DEFAULT_IMAGE.to_owned(), config.inference.image_name().to_owned()];
+    let needed = [podbay_sandbox::DEFAULT_IMAGE.to_owned(), config.inference.image_name().to_owned()];
     let mut names = Vec::new();
     let mut expected = 0;
     for name in if request.images.is_empty() { &needed[..] } else { &request.images[..] } {

@@ -7,26 +7,26 @@ use std::time::Duration;
 use similar::TextDiff;
 use tokio_util::sync::CancellationToken;
 
-use crate::sandbox;
-use crate::tools::Later;
-use crate::tools::OnChunk;
-use crate::tools::Workspace;
-use crate::wire::BytesPath;
-use crate::wire::Call;
-use crate::wire::DirectoryEntry;
-use crate::wire::DirectoryListing;
-use crate::wire::EditFile;
-use crate::wire::Edited;
-use crate::wire::Encoding;
-use crate::wire::EntryKind;
-use crate::wire::Fault;
-use crate::wire::FileText;
-use crate::wire::ListDirectory;
-use crate::wire::Output;
-use crate::wire::Read;
-use crate::wire::ReadFile;
-use crate::wire::WriteFile;
-use crate::wire::Written;
+use podbay_sandbox as sandbox;
+use podbay_tools::Later;
+use podbay_tools::OnChunk;
+use podbay_tools::Workspace;
+use podbay_wire::BytesPath;
+use podbay_wire::Call;
+use podbay_wire::DirectoryEntry;
+use podbay_wire::DirectoryListing;
+use podbay_wire::EditFile;
+use podbay_wire::Edited;
+use podbay_wire::Encoding;
+use podbay_wire::EntryKind;
+use podbay_wire::Fault;
+use podbay_wire::FileText;
+use podbay_wire::ListDirectory;
+use podbay_wire::Output;
+use podbay_wire::Read;
+use podbay_wire::ReadFile;
+use podbay_wire::WriteFile;
+use podbay_wire::Written;
 
 const NO_COMMANDS: &str = "this is a demonstration without a sandbox, so no command is run anywhere; go on without it";
 
@@ -251,8 +251,8 @@ fn list(files: &BTreeMap<String, String>, call: &ListDirectory) -> Result<Direct
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::Bash;
-    use crate::wire::Replacement;
+    use podbay_wire::Bash;
+    use podbay_wire::Replacement;
 
     fn files() -> Files {
         Files::new(&[("a.txt", "one\ntwo\n"), ("src/b.txt", "b\n")])

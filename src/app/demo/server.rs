@@ -14,7 +14,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::script;
 use super::script::Turn;
-use crate::llm::Endpoint;
+use podbay_llm::Endpoint;
 
 /// Longest head of a request, in bytes; our own client sends far less.
 const MOST_HEAD: u64 = 64 * 1024;

@@ -6,13 +6,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::check::Check;
 use super::check::Group;
-use crate::app::Error;
-use crate::app::model;
-use crate::config::Config;
-use crate::event::Seconds;
-use crate::sandbox;
-use crate::sandbox::Sandbox;
-use crate::sandbox::Socket;
+use crate::Error;
+use crate::model;
+use podbay_config::Config;
+use podbay_event::Seconds;
+use podbay_sandbox as sandbox;
+use podbay_sandbox::Sandbox;
+use podbay_sandbox::Socket;
 
 const GROUP: Group = Group::Sandbox;
 

@@ -5,11 +5,11 @@ use std::path::Path;
 use super::check::Check;
 use super::check::Group;
 use super::check::Status;
-use crate::app::holes;
-use crate::app::holes::Component;
-use crate::engine;
-use crate::engine::Facts;
-use crate::event::ByteSize;
+use crate::holes;
+use crate::holes::Component;
+use podbay_engine as engine;
+use podbay_engine::Facts;
+use podbay_event::ByteSize;
 
 /// Below this an image can hardly be built; the two of ours take about 1.5 GiB with their bases.
 const FULL: u64 = 1 << 30;

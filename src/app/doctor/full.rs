@@ -10,17 +10,17 @@ use super::trial::GROUP;
 use super::trial::ask;
 use super::trial::seconds;
 use super::trial::short;
-use crate::agent::Profile;
-use crate::agent::system_prompt;
-use crate::event::ToolMode;
-use crate::llm;
-use crate::llm::Client;
-use crate::llm::Message;
-use crate::llm::Prompt;
-use crate::llm::ToolSpec;
-use crate::tools;
-use crate::tools::Catalogue;
-use crate::tools::Set;
+use podbay_agent::Profile;
+use podbay_agent::system_prompt;
+use podbay_event::ToolMode;
+use podbay_llm as llm;
+use podbay_llm::Client;
+use podbay_llm::Message;
+use podbay_llm::Prompt;
+use podbay_llm::ToolSpec;
+use podbay_tools as tools;
+use podbay_tools::Catalogue;
+use podbay_tools::Set;
 
 const NAME: &str = "full prompt";
 /// Most tokens of an answer; a call is shorter.

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::check::Check;
 use super::check::Group;
-use crate::app::holes;
+use crate::holes;
 
 const GROUP: Group = Group::Host;
 
@@ -87,7 +87,7 @@ pub(super) fn clock(now: Timestamp, engine: Option<&str>) -> Check {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::doctor::Status;
+    use crate::doctor::Status;
 
     fn good() -> Terminal {
         Terminal {

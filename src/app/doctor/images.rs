@@ -6,15 +6,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::check::Check;
 use super::check::Group;
-use crate::config::Config;
-use crate::engine;
-use crate::engine::Engine;
-use crate::engine::ImageState;
-use crate::engine::Leftover;
-use crate::engine::Provision;
-use crate::event::ByteSize;
-use crate::guest;
-use crate::sandbox;
+use podbay_config::Config;
+use podbay_engine as engine;
+use podbay_engine::Engine;
+use podbay_engine::ImageState;
+use podbay_engine::Leftover;
+use podbay_engine::Provision;
+use podbay_event::ByteSize;
+use podbay_guest as guest;
+use podbay_sandbox as sandbox;
 
 const GROUP: Group = Group::Images;
 
@@ -149,11 +149,11 @@ pub(super) fn leftovers(containers: &[Leftover], volumes: &[Leftover], age: Dura
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::doctor::Status;
-    use crate::engine::ContainerId;
-    use crate::engine::Labels;
-    use crate::engine::Owner;
-    use crate::engine::Role;
+    use crate::doctor::Status;
+    use podbay_engine::ContainerId;
+    use podbay_engine::Labels;
+    use podbay_engine::Owner;
+    use podbay_engine::Role;
 
     #[track_caller]
     fn check(state: ImageState, is_ours: bool, pull: bool, status: Status, words: &str) {

@@ -2,8 +2,8 @@
 
 use super::check::Check;
 use super::check::Group;
-use crate::engine::Details;
-use crate::engine::Facts;
+use podbay_engine::Details;
+use podbay_engine::Facts;
 
 const GROUP: Group = Group::Isolation;
 
@@ -187,8 +187,8 @@ fn landlock_of(kernel: &Kernel, shares_kernel: bool) -> Check {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::doctor::Status;
-    use crate::engine::Limits;
+    use crate::doctor::Status;
+    use podbay_engine::Limits;
 
     fn details() -> Details {
         let on = Some(true);

@@ -33,15 +33,15 @@ pub use self::check::Group;
 pub use self::check::Status;
 pub use self::host::Terminal;
 use super::Error;
-use crate::config::Config;
-use crate::config::Sources;
-use crate::engine::Engine;
-use crate::engine::Provision;
-use crate::event::ProgressSink;
-use crate::event::Secret;
-use crate::inference::ModelServer;
-use crate::inference::Paths;
-use crate::sandbox::Backend;
+use podbay_config::Config;
+use podbay_config::Sources;
+use podbay_engine::Engine;
+use podbay_engine::Provision;
+use podbay_event::ProgressSink;
+use podbay_event::Secret;
+use podbay_inference::ModelServer;
+use podbay_inference::Paths;
+use podbay_sandbox::Backend;
 
 /// How long one look may take. The engine's first answer has a shorter patience of its own, with better words.
 const LIMIT: Duration = Duration::from_secs(12);
@@ -231,7 +231,7 @@ async fn of_engine(
     (Some(engine), checks)
 }
 
-async fn model_file(config: &Config, paths: &Paths, facts: Option<&crate::engine::Facts>, cancel: &CancellationToken) -> Vec<Check> {
+async fn model_file(config: &Config, paths: &Paths, facts: Option<&podbay_engine::Facts>, cancel: &CancellationToken) -> Vec<Check> {
     let remedy = "its disk does not answer: move the file to another one";
     within(model::file(config, paths, facts, cancel)).await.unwrap_or_else(|| vec![late(Group::Model, "file", remedy)])
 }

@@ -7,24 +7,24 @@ use tokio_util::sync::CancellationToken;
 use super::check::Check;
 use super::check::Group;
 use super::check::chain;
-use crate::config::Config;
-use crate::engine::Facts;
-use crate::event::ByteSize;
-use crate::event::ProgressSink;
-use crate::event::Secret;
-use crate::event::ToolMode;
-use crate::inference;
-use crate::inference::Health;
-use crate::inference::Model;
-use crate::inference::ModelServer;
-use crate::inference::Paths;
-use crate::inference::Presence;
-use crate::inference::ServerState;
-use crate::inference::Store;
-use crate::llm;
-use crate::llm::Client;
-use crate::llm::Endpoint;
-use crate::llm::Probed;
+use podbay_config::Config;
+use podbay_engine::Facts;
+use podbay_event::ByteSize;
+use podbay_event::ProgressSink;
+use podbay_event::Secret;
+use podbay_event::ToolMode;
+use podbay_inference as inference;
+use podbay_inference::Health;
+use podbay_inference::Model;
+use podbay_inference::ModelServer;
+use podbay_inference::Paths;
+use podbay_inference::Presence;
+use podbay_inference::ServerState;
+use podbay_inference::Store;
+use podbay_llm as llm;
+use podbay_llm::Client;
+use podbay_llm::Endpoint;
+use podbay_llm::Probed;
 
 const GROUP: Group = Group::Model;
 
@@ -189,11 +189,11 @@ fn judge(state: Option<&ServerState>, probed: Option<&Probed>) -> Check {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::doctor::Status;
-    use crate::engine::ContainerId;
-    use crate::event::ByteSize;
-    use crate::llm::Server;
-    use crate::llm::control::Tokens;
+    use crate::doctor::Status;
+    use podbay_engine::ContainerId;
+    use podbay_event::ByteSize;
+    use podbay_llm::Server;
+    use podbay_llm::control::Tokens;
 
     fn model() -> Model {
         Model {

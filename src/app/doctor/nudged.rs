@@ -7,14 +7,14 @@ use super::check::Check;
 use super::trial::GROUP;
 use super::trial::ask;
 use super::trial::seconds;
-use crate::agent::nudge;
-use crate::event::ToolMode;
-use crate::llm;
-use crate::llm::Client;
-use crate::llm::Message;
-use crate::llm::Prompt;
-use crate::llm::Reply;
-use crate::llm::ToolSpec;
+use podbay_agent::nudge;
+use podbay_event::ToolMode;
+use podbay_llm as llm;
+use podbay_llm::Client;
+use podbay_llm::Message;
+use podbay_llm::Prompt;
+use podbay_llm::Reply;
+use podbay_llm::ToolSpec;
 
 const NAME: &str = "code as a call";
 /// Most tokens of an answer: a short file, and words around it.

@@ -6,20 +6,20 @@ use std::path::PathBuf;
 use super::check::Check;
 use super::check::Group;
 use super::check::chain;
-use crate::app::Error;
-use crate::app::bench::open_project_at;
-use crate::app::rules;
-use crate::app::settings::ProjectSettings;
-use crate::config;
-use crate::config::Config;
-use crate::config::Loaded;
-use crate::config::Sources;
-use crate::config::Standing;
-use crate::event::Secret;
-use crate::inference::Catalogue;
-use crate::inference::Mistake;
-use crate::policy::Mode;
-use crate::sandbox::Project;
+use crate::Error;
+use crate::bench::open_project_at;
+use crate::rules;
+use crate::settings::ProjectSettings;
+use podbay_config as config;
+use podbay_config::Config;
+use podbay_config::Loaded;
+use podbay_config::Sources;
+use podbay_config::Standing;
+use podbay_event::Secret;
+use podbay_inference::Catalogue;
+use podbay_inference::Mistake;
+use podbay_policy::Mode;
+use podbay_sandbox::Project;
 
 const GROUP: Group = Group::Settings;
 
@@ -162,7 +162,7 @@ fn folder(project: &Project) -> Check {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::doctor::Status;
+    use crate::doctor::Status;
 
     #[test]
     fn a_flood_of_unknown_keys_stays_short() {

@@ -10,7 +10,7 @@ use std::path::Path;
 use super::check::Check;
 use super::check::Group;
 use super::engine::Room;
-use crate::session::State;
+use podbay_session::State;
 
 const GROUP: Group = Group::State;
 
@@ -134,7 +134,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
-    use crate::app::doctor::Status;
+    use crate::doctor::Status;
 
     #[track_caller]
     fn check(path: &Path, status: Status, words: &str) {

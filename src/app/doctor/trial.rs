@@ -18,33 +18,33 @@ use super::full;
 use super::model::mode_word;
 use super::model::serves;
 use super::nudged;
-use crate::app::Error;
-use crate::app::model;
-use crate::config::Config;
-use crate::engine::Engine;
-use crate::engine::Provision;
-use crate::event::Progress;
-use crate::event::ProgressSink;
-use crate::event::Secret;
-use crate::event::ToolMode;
-use crate::event::Unit;
-use crate::inference::Hold;
-use crate::inference::ModelServer;
-use crate::inference::Paths;
-use crate::inference::Serving;
-use crate::inference::Store;
-use crate::llm;
-use crate::llm::Client;
-use crate::llm::Endpoint;
-use crate::llm::Message;
-use crate::llm::Probed;
-use crate::llm::Prompt;
-use crate::llm::Reply;
-use crate::llm::Request;
-use crate::llm::ToolSpec;
-use crate::llm::Update;
-use crate::sandbox::Backend;
-use crate::session::State;
+use crate::Error;
+use crate::model;
+use podbay_config::Config;
+use podbay_engine::Engine;
+use podbay_engine::Provision;
+use podbay_event::Progress;
+use podbay_event::ProgressSink;
+use podbay_event::Secret;
+use podbay_event::ToolMode;
+use podbay_event::Unit;
+use podbay_inference::Hold;
+use podbay_inference::ModelServer;
+use podbay_inference::Paths;
+use podbay_inference::Serving;
+use podbay_inference::Store;
+use podbay_llm as llm;
+use podbay_llm::Client;
+use podbay_llm::Endpoint;
+use podbay_llm::Message;
+use podbay_llm::Probed;
+use podbay_llm::Prompt;
+use podbay_llm::Reply;
+use podbay_llm::Request;
+use podbay_llm::ToolSpec;
+use podbay_llm::Update;
+use podbay_sandbox::Backend;
+use podbay_session::State;
 
 pub(super) const GROUP: Group = Group::Trial;
 
@@ -304,7 +304,7 @@ pub(super) fn seconds(time: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::ToolCall;
+    use podbay_event::ToolCall;
 
     fn answer(calls: &[(&str, &str)], n_pieces: usize) -> Answer {
         let call = |(name, arguments): &(&str, &str)| ToolCall {

@@ -139,7 +139,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: &[&str]) {
-        let script = crate::code::shell::read(text);
+        let script = crate::shell::read(text);
         let found = files(script.commands.last().expect("a command"));
         assert!(expected.iter().all(|file| found.contains(file)), "{text}: {found:?}");
         assert!(!expected.is_empty() || found.is_empty(), "{text}: {found:?}");

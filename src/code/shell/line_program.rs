@@ -91,7 +91,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: Option<(&str, bool, bool, &[&str])>) {
-        let script = crate::code::shell::read(text);
+        let script = crate::shell::read(text);
         let found = LineProgram::of(&script.commands[0]);
         let found = found.as_ref().map(|found| (found.text.trim(), found.prints, found.is_in_place, found.files.as_slice()));
         assert_eq!(found, expected, "{text}");
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn what_may_run_a_line_is_no_edit() {
         let only_edits = |text: &str| {
-            let script = crate::code::shell::read(text);
+            let script = crate::shell::read(text);
             LineProgram::of(&script.commands[0]).expect("one of them").only_edits()
         };
         for text in ["perl -pi -e 's/a/b/g' x", "perl -pi -e 's/(.*)e/<$1>/gi; $_ = lc' x", "ruby -pi -e '$_.upcase!' x"] {

@@ -92,7 +92,7 @@ mod tests {
             ("ln -s ../d/a.sh", "a.sh", &["a.sh"]),
         ] {
             let mut linked = Linked::default();
-            crate::code::shell::read(text).commands.iter().for_each(|command| drop(linked.note(command)));
+            crate::shell::read(text).commands.iter().for_each(|command| drop(linked.note(command)));
             let mut found = linked.with(file.to_owned());
             found.sort_unstable();
             assert_eq!(found, same, "{text} {file}");

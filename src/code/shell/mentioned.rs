@@ -242,7 +242,7 @@ mod tests {
             ("tree -o a.sh", &["a.sh"]),
             ("cc -E -P a.c -o a.sh", &["a.sh"]),
         ] {
-            let script = crate::code::shell::read(text);
+            let script = crate::shell::read(text);
             let found: Vec<String> = files(&script.commands[0]).collect();
             assert!(expected.iter().all(|file| found.iter().any(|known| known == file)), "{text}: {found:?}");
         }
@@ -265,7 +265,7 @@ mod tests {
             "make a.sh",
             "[ -f a.sh ]",
         ] {
-            let script = crate::code::shell::read(text);
+            let script = crate::shell::read(text);
             assert!(files(&script.commands[0]).all(|file| file != "a.sh"), "{text}");
         }
     }

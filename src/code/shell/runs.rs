@@ -341,7 +341,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, files: &[&str]) {
-        let script = crate::code::shell::read(text);
+        let script = crate::shell::read(text);
         let command = script.commands.last().expect("a command");
         let before = script.commands.len().checked_sub(2).map(|at| &script.commands[at]);
         let mut all = programs(command, before);
@@ -407,7 +407,7 @@ mod tests {
             ("pytest", "test_a.py", Some(Taken::Run)),
             ("ls", "test_a.py", None),
         ] {
-            let script = crate::code::shell::read(text);
+            let script = crate::shell::read(text);
             assert_eq!(taken_by_itself(&script.commands[0], file), taken, "{text} {file}");
         }
     }

@@ -4,7 +4,7 @@ use std::time::Instant;
 use proptest::prelude::*;
 
 use super::*;
-use crate::soak;
+use podbay_soak as soak;
 
 /// Writes a script as lines: programs with their words (`*` for patterns, `?` for what is not known), then doubts.
 fn show(text: &str) -> String {

@@ -79,7 +79,7 @@ fn text(value: &Word) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use crate::code::shell;
+    use crate::shell;
 
     #[track_caller]
     fn check(text: &str, is_read: bool) {

@@ -302,7 +302,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: &[(&str, Option<&str>)]) {
-        let script = crate::code::shell::read(text);
+        let script = crate::shell::read(text);
         let mut before = None;
         let mut all = Vec::new();
         let letter_for_letter = |written: Written| (written.file, written.text.filter(|_| !written.expands));

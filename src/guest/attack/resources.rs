@@ -25,12 +25,12 @@ use nix::unistd::setsid;
 
 use super::Finding;
 use super::number;
-use crate::guest::unix::Fork;
-use crate::guest::unix::Reaped;
-use crate::guest::unix::exit_now;
-use crate::guest::unix::fork_single_threaded;
-use crate::guest::unix::kill;
-use crate::guest::unix::reap;
+use crate::unix::Fork;
+use crate::unix::Reaped;
+use crate::unix::exit_now;
+use crate::unix::fork_single_threaded;
+use crate::unix::kill;
+use crate::unix::reap;
 
 /// How many files are kept open at once: fewer than any limit that a box can have.
 const NAMELESS: usize = 32;

@@ -6,11 +6,11 @@ use nix::sys::resource::RLIM_INFINITY;
 use nix::sys::resource::Resource;
 use nix::sys::resource::getrlimit;
 
-use crate::guest::cgroup::Counters;
-use crate::guest::family::is_in_own_box;
-use crate::guest::session::Session;
-use crate::wire::Limit;
-use crate::wire::size;
+use crate::cgroup::Counters;
+use crate::family::is_in_own_box;
+use crate::session::Session;
+use podbay_wire::Limit;
+use podbay_wire::size;
 
 /// The counters of the box before a command, and whether it runs alone.
 pub(super) struct Count<'session> {

@@ -2,11 +2,11 @@ use std::collections::VecDeque;
 use std::io;
 
 use super::Source;
-use crate::guest::host::Line;
-use crate::guest::stdio::Pipe;
+use crate::host::Line;
+use crate::stdio::Pipe;
 
 /// Where the person's input goes.
-pub(in crate::guest) enum Input {
+pub(crate) enum Input {
     Nowhere,
     Pipe(Pipe),
     /// To the first source, which is a terminal.

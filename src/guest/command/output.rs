@@ -1,8 +1,8 @@
 use std::io;
 
 use super::Run;
-use crate::wire::message::CHUNK;
-use crate::wire::message::Stream;
+use podbay_wire::message::CHUNK;
+use podbay_wire::message::Stream;
 
 /// What is read at the most after the end; only a process of another call that was handed the pipe can have more.
 const MAX_REST: u64 = 4 * 1024 * 1024;

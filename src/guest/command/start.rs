@@ -3,14 +3,14 @@ use std::time::Duration;
 use nix::errno::Errno;
 use tokio::time::error::Elapsed;
 
-use crate::guest::child::Stdio;
-use crate::guest::order::Order;
-use crate::guest::order::Report;
-use crate::guest::order::Stage;
-use crate::guest::process::Control;
-use crate::guest::rescue;
-use crate::guest::session::Session;
-use crate::wire::Fault;
+use crate::child::Stdio;
+use crate::order::Order;
+use crate::order::Report;
+use crate::order::Stage;
+use crate::process::Control;
+use crate::rescue;
+use crate::session::Session;
+use podbay_wire::Fault;
 
 /// How long a command may take to be started; it is under a millisecond unless a process of ours was stopped.
 const START: Duration = Duration::from_secs(10);
@@ -25,22 +25,22 @@ const BOTH_GONE: Duration = Duration::from_millis(200);
 const TOO_LONG: &str = "its arguments and its environment are too long together; write the text to a file and name that";
 
 /// Why the box ends then.
-pub(in crate::guest) const SPAWNER_KILLED: &str = "the process that starts commands was killed from inside the sandbox";
+pub(crate) const SPAWNER_KILLED: &str = "the process that starts commands was killed from inside the sandbox";
 
 /// A command that was started.
-pub(in crate::guest) struct Started {
-    pub(in crate::guest) control: Control,
-    pub(in crate::guest) supervisor: i32,
-    pub(in crate::guest) pid: i32,
+pub(crate) struct Started {
+    pub(crate) control: Control,
+    pub(crate) supervisor: i32,
+    pub(crate) pid: i32,
     /// What had to be done for it.
-    pub(in crate::guest) note: Option<String>,
+    pub(crate) note: Option<String>,
 }
 
 /// Starts a command and waits until it is executed.
 ///
 /// Where background commands hold all processes of the box, nothing could ever end them, because `kill` is a process too. So they are
 /// ended, and the command gets its second try.
-pub(in crate::guest) async fn start(session: &Session, order: &Order, stdio: Stdio) -> Result<Started, Fault> {
+pub(crate) async fn start(session: &Session, order: &Order, stdio: Stdio) -> Result<Started, Fault> {
     match try_start(session, order, &stdio).await {
         Err(Failure { stage: Stage::Fork, errno: Errno::EAGAIN, .. }) if session.n_background() > 0 => {
             let n_ended = session.end_background().await;
@@ -101,7 +101,7 @@ async fn first_report(session: &Session, control: &Control) -> Result<Option<Rep
     tokio::time::timeout(START, watched).await
 }
 
-pub(in crate::guest) fn not_started(session: &Session, order: &Order, stage: Stage, errno: Errno) -> Fault {
+pub(crate) fn not_started(session: &Session, order: &Order, stage: Stage, errno: Errno) -> Fault {
     let name =
         String::from_utf8_lossy(if order.program.is_empty() { order.argv.first().map_or(&[][..], Vec::as_slice) } else { &order.program });
     let problem = match (stage, errno) {

@@ -6,13 +6,13 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::Run;
-use crate::guest::family::is_stopped;
-use crate::guest::family::kill_in_place_of;
-use crate::guest::family::wake;
-use crate::guest::order::Stop;
-use crate::wire::Culprit;
-use crate::wire::Fault;
-use crate::wire::Limit;
+use crate::family::is_stopped;
+use crate::family::kill_in_place_of;
+use crate::family::wake;
+use crate::order::Stop;
+use podbay_wire::Culprit;
+use podbay_wire::Fault;
+use podbay_wire::Limit;
 
 /// How long after KILL something may still be there before the box ends.
 const KILLED: Duration = Duration::from_secs(2);

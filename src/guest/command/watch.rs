@@ -5,15 +5,15 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::count::file_size;
-use crate::guest::culprit::By;
-use crate::guest::culprit::biggest;
-use crate::guest::culprit::most_processes;
-use crate::guest::disk::Part;
-use crate::guest::disk::Room;
-use crate::guest::family::wake;
-use crate::guest::session::Session;
-use crate::wire::Culprit;
-use crate::wire::Limit;
+use crate::culprit::By;
+use crate::culprit::biggest;
+use crate::culprit::most_processes;
+use crate::disk::Part;
+use crate::disk::Room;
+use crate::family::wake;
+use crate::session::Session;
+use podbay_wire::Culprit;
+use podbay_wire::Limit;
 
 /// Between two looks: many at first, because a hog is quick.
 const YOUNG: Duration = Duration::from_millis(20);

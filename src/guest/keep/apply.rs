@@ -30,8 +30,8 @@ use super::plan::plan_of;
 use super::plan::token;
 use super::plan::wanted;
 use super::project::Project;
-use crate::wire::BytesPath;
-use crate::wire::keep::Applied;
+use podbay_wire::BytesPath;
+use podbay_wire::keep::Applied;
 
 /// Where more files are changed than this, they are not flushed one by one: the journal is there until all of them are.
 const MANY: usize = 256;

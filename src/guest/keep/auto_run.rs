@@ -14,10 +14,10 @@ use super::Project;
 use super::compare::Change;
 use super::find::patterns;
 use super::git;
-use crate::guest::root::as_path;
-use crate::guest::root::join;
-use crate::wire::BytesPath;
-use crate::wire::may_run;
+use crate::root::as_path;
+use crate::root::join;
+use podbay_wire::BytesPath;
+use podbay_wire::may_run;
 
 /// What is said of a file that the person's own settings name; the host adds to them what it read around the project.
 const BY_SETTING: &str = "the setting `sandbox.auto_run` names it, or git's settings of a repository around the project do";

@@ -8,7 +8,7 @@ use super::compare::Change;
 use super::forbidden::folded;
 use super::plan::names;
 use super::project::Project;
-use crate::guest::root::split;
+use crate::root::split;
 
 /// What git looks for in a folder. Links count like what they lead to, and the kind of the others does not count: it may be another one later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -13,13 +13,13 @@ use super::node::Node;
 use super::node::are_alike;
 use super::object::ObjectId;
 use super::tree::Tree;
-use crate::guest::root::join;
-use crate::wire::BytesPath;
-use crate::wire::keep::EntryType;
-use crate::wire::keep::ModeChange;
-use crate::wire::keep::PathChange;
-use crate::wire::keep::Unkept;
-use crate::wire::keep::What;
+use crate::root::join;
+use podbay_wire::BytesPath;
+use podbay_wire::keep::EntryType;
+use podbay_wire::keep::ModeChange;
+use podbay_wire::keep::PathChange;
+use podbay_wire::keep::Unkept;
+use podbay_wire::keep::What;
 
 /// A path that differs between two snapshots.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -163,7 +163,7 @@ fn hides_a_folder(node: Option<&Node>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::guest::keep::testing::Scene;
+    use crate::keep::testing::Scene;
 
     /// What changed, each as one line.
     fn lines(scene: &Scene, before: &ObjectId, after: &ObjectId) -> Vec<String> {

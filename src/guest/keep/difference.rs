@@ -14,10 +14,10 @@ use super::node::Node;
 use super::text::TIME;
 use super::text::is_binary;
 use super::text::is_text;
-use crate::wire::BytesPath;
-use crate::wire::keep::LineCount;
-use crate::wire::keep::PathChange;
-use crate::wire::keep::What;
+use podbay_wire::BytesPath;
+use podbay_wire::keep::LineCount;
+use podbay_wire::keep::PathChange;
+use podbay_wire::keep::What;
 
 /// Most bytes of a unified diff of one file.
 pub const MOST_FILE_DIFFERENCE: usize = 128 * 1024;
@@ -222,7 +222,7 @@ mod tests {
     use super::super::compare::compare;
     use super::super::text::MOST_TEXT;
     use super::*;
-    use crate::guest::keep::testing::Scene;
+    use crate::keep::testing::Scene;
 
     #[test]
     fn a_difference_shows_text_modes_renames_links_and_binary_files() {

@@ -1,8 +1,8 @@
 use nix::errno::Errno;
 
 use super::object::ObjectId;
-use crate::wire::BytesPath;
-use crate::wire::Fault;
+use podbay_wire::BytesPath;
+use podbay_wire::Fault;
 
 /// What keeps snapshots from being taken, read or applied as a whole. What concerns one path alone is in the answer instead.
 #[derive(Debug, thiserror::Error)]

@@ -29,25 +29,25 @@ use nix::sys::stat::fstat;
 use nix::sys::stat::fstatat;
 
 use super::git;
-use crate::guest::beneath::Beneath;
-use crate::guest::beneath::Links;
-use crate::guest::root::as_path;
-use crate::guest::root::file_type;
-use crate::guest::root::split;
-use crate::guest::tools::ignore_rules::Rules;
-use crate::guest::tools::stop::Stop;
-use crate::guest::tools::walk::Entry;
-use crate::guest::tools::walk::Kind;
-use crate::guest::tools::walk::Visitor;
-use crate::guest::tools::walk::Walk;
-use crate::guest::tools::walk::list;
-use crate::wire::BytesPath;
-use crate::wire::SecretName;
-use crate::wire::keep::Find;
-use crate::wire::keep::Found;
-use crate::wire::keep::MOST_HIDDEN;
-use crate::wire::keep::Secret;
-use crate::wire::secret_path;
+use crate::beneath::Beneath;
+use crate::beneath::Links;
+use crate::root::as_path;
+use crate::root::file_type;
+use crate::root::split;
+use crate::tools::ignore_rules::Rules;
+use crate::tools::stop::Stop;
+use crate::tools::walk::Entry;
+use crate::tools::walk::Kind;
+use crate::tools::walk::Visitor;
+use crate::tools::walk::Walk;
+use crate::tools::walk::list;
+use podbay_wire::BytesPath;
+use podbay_wire::SecretName;
+use podbay_wire::keep::Find;
+use podbay_wire::keep::Found;
+use podbay_wire::keep::MOST_HIDDEN;
+use podbay_wire::keep::Secret;
+use podbay_wire::secret_path;
 
 mod ignored;
 mod moved;
@@ -61,7 +61,7 @@ const MOST_KEY: u64 = 64 << 10;
 const KEYS: [&[u8]; 2] = [b"PRIVATE KEY", b"AGE-SECRET-KEY-"];
 
 /// Looks through the project for as long as it may; `covered` are the places in it where something of their own is mounted.
-pub(in crate::guest) fn find(workspace: &Path, find: &Find, covered: &BTreeSet<BytesPath>) -> io::Result<Found> {
+pub(crate) fn find(workspace: &Path, find: &Find, covered: &BTreeSet<BytesPath>) -> io::Result<Found> {
     let folder = OwnedFd::from(File::open(workspace)?);
     let base = Beneath::new(folder);
     let cancelled = AtomicBool::new(false);
@@ -289,7 +289,7 @@ impl Finder<'_> {
 }
 
 /// Returns whether a private key stands at the beginning of a content.
-pub(in crate::guest::keep) fn holds_key(content: &[u8]) -> bool {
+pub(in crate::keep) fn holds_key(content: &[u8]) -> bool {
     let beginning = &content[..content.len().min(MOST_KEY as usize)];
     KEYS.iter().any(|key| memchr::memmem::find(beginning, key).is_some())
 }

@@ -24,7 +24,7 @@ use nix::unistd::ftruncate;
 use nix::unistd::unlinkat;
 
 use super::Error;
-use crate::guest::tools::save::errno_of;
+use crate::tools::save::errno_of;
 
 /// What a file is called while it is written; whatever has such a name was left by somebody who was killed.
 const UNFINISHED: &str = ".tmp";

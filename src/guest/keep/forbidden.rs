@@ -8,12 +8,12 @@ use super::node::Node;
 use super::project::Project;
 use super::unheld::can_come;
 use super::unheld::why;
-use crate::guest::root::join;
-use crate::guest::root::split;
-use crate::wire::BytesPath;
-use crate::wire::is_hidden;
-use crate::wire::keep::LeftReason;
-use crate::wire::keep::Unkept;
+use crate::root::join;
+use crate::root::split;
+use podbay_wire::BytesPath;
+use podbay_wire::is_hidden;
+use podbay_wire::keep::LeftReason;
+use podbay_wire::keep::Unkept;
 
 /// Mode bits that let a program act for its owner.
 pub(super) const SET_ID: u32 = 0o6000;

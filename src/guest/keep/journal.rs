@@ -10,8 +10,8 @@ use super::folder::Folder;
 use super::node::are_alike;
 use super::read::Found;
 use super::unheld::Unheld;
-use crate::wire::BytesPath;
-use crate::wire::keep::Applied;
+use podbay_wire::BytesPath;
+use podbay_wire::keep::Applied;
 
 const NAME: &str = "journal.json";
 

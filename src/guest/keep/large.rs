@@ -10,7 +10,7 @@ use super::compare;
 use super::review;
 use super::testing::Scene;
 use super::testing::left;
-use crate::soak;
+use podbay_soak as soak;
 
 const GIB: u64 = 1 << 30;
 

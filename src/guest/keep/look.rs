@@ -8,7 +8,7 @@ use nix::sys::stat::Mode;
 
 use super::project::Project;
 use super::read::Found;
-use crate::guest::root::split;
+use crate::root::split;
 
 /// What stands at a path of the project now, and the folder it lies in: whatever is done to it is done through that folder.
 pub(super) struct Look {
@@ -70,7 +70,7 @@ fn is_listed(folder: impl AsFd, name: &[u8]) -> Result<bool, Errno> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::guest::keep::testing::Scene;
+    use crate::keep::testing::Scene;
 
     #[test]
     fn a_name_that_could_be_another_one_is_looked_for_letter_by_letter() {

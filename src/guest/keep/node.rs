@@ -5,9 +5,9 @@ use sha2::Digest;
 use sha2::Sha256;
 
 use super::object::ObjectId;
-use crate::wire::BytesPath;
-use crate::wire::keep::EntryType;
-use crate::wire::keep::Unkept;
+use podbay_wire::BytesPath;
+use podbay_wire::keep::EntryType;
+use podbay_wire::keep::Unkept;
 
 /// The mode bits of a folder that count: whose group new files get is the matter of whoever set the folder up.
 pub(super) const FOLDER_MODE: u32 = 0o1777;

@@ -15,7 +15,7 @@ use super::Error;
 use super::folder::Folder;
 use super::folder::failed;
 use super::object::ObjectId;
-use crate::guest::tools::save::errno_of;
+use crate::tools::save::errno_of;
 
 const MAGIC: &[u8; 8] = b"podbay\x00\x01";
 const ENTRY: usize = ObjectId::LENGTH + 8 + 8 + 8 + 1;

@@ -39,13 +39,13 @@ use super::swap::is_leftover;
 use super::tree::Tree;
 use super::unheld;
 use super::unheld::Unheld;
-use crate::guest::root::join;
-use crate::guest::root::split;
-use crate::wire::BytesPath;
-use crate::wire::keep::Applied;
-use crate::wire::keep::Left;
-use crate::wire::keep::LeftReason;
-use crate::wire::keep::Unkept;
+use crate::root::join;
+use crate::root::split;
+use podbay_wire::BytesPath;
+use podbay_wire::keep::Applied;
+use podbay_wire::keep::Left;
+use podbay_wire::keep::LeftReason;
+use podbay_wire::keep::Unkept;
 
 /// What is to be brought about.
 #[derive(Clone, Debug)]

@@ -6,8 +6,8 @@ use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::sys::stat::Mode;
 
-use crate::guest::beneath::Beneath;
-use crate::guest::beneath::Links;
+use crate::beneath::Beneath;
+use crate::beneath::Links;
 
 /// The folder whose files are kept: whatever is in it may be hostile, and may change while we look.
 #[derive(Debug)]

@@ -17,10 +17,10 @@ use nix::sys::stat::fstatat;
 
 use super::node::Node;
 use super::object::ObjectId;
-use crate::guest::root::file_type;
-use crate::guest::tools::save::errno_of;
-use crate::wire::BytesPath;
-use crate::wire::keep::Unkept;
+use crate::root::file_type;
+use crate::tools::save::errno_of;
+use podbay_wire::BytesPath;
+use podbay_wire::keep::Unkept;
 
 /// The largest file that is kept.
 pub const MOST_FILE_BYTES: u64 = 64 * 1024 * 1024;

@@ -49,18 +49,18 @@ use super::plan::Outcome;
 use super::plan::Request;
 use super::turn::shortened;
 use super::undo;
-use crate::wire::BytesPath;
-use crate::wire::keep::Applied;
-use crate::wire::keep::EntryType;
-use crate::wire::keep::Named;
-use crate::wire::keep::Pending;
-use crate::wire::keep::Review;
-use crate::wire::keep::ReviewAnswer;
-use crate::wire::keep::ReviewApplied;
-use crate::wire::keep::ReviewBegan;
-use crate::wire::keep::ReviewDifference;
-use crate::wire::keep::ReviewOrder;
-use crate::wire::keep::WaitingGit;
+use podbay_wire::BytesPath;
+use podbay_wire::keep::Applied;
+use podbay_wire::keep::EntryType;
+use podbay_wire::keep::Named;
+use podbay_wire::keep::Pending;
+use podbay_wire::keep::Review;
+use podbay_wire::keep::ReviewAnswer;
+use podbay_wire::keep::ReviewApplied;
+use podbay_wire::keep::ReviewBegan;
+use podbay_wire::keep::ReviewDifference;
+use podbay_wire::keep::ReviewOrder;
+use podbay_wire::keep::WaitingGit;
 
 /// What of a review is to be brought in, and how.
 #[derive(Clone, Copy, Debug)]

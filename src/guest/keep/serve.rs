@@ -19,40 +19,40 @@ use super::find;
 use super::git;
 use super::review;
 use super::undo;
-use crate::guest::build::build_id;
-use crate::wire::PROTOCOL;
-use crate::wire::frame;
-use crate::wire::frame::MAX_FRAME;
-use crate::wire::keep::Find;
-use crate::wire::keep::Found;
-use crate::wire::keep::FromKeeper;
-use crate::wire::keep::KeeperHello;
-use crate::wire::keep::Kept;
-use crate::wire::keep::Order;
-use crate::wire::keep::ReviewAnswer;
-use crate::wire::keep::ReviewOrder;
-use crate::wire::keep::ToKeeper;
-use crate::wire::keep::git_of_review;
+use crate::build::build_id;
+use podbay_wire::PROTOCOL;
+use podbay_wire::frame;
+use podbay_wire::frame::MAX_FRAME;
+use podbay_wire::keep::Find;
+use podbay_wire::keep::Found;
+use podbay_wire::keep::FromKeeper;
+use podbay_wire::keep::KeeperHello;
+use podbay_wire::keep::Kept;
+use podbay_wire::keep::Order;
+use podbay_wire::keep::ReviewAnswer;
+use podbay_wire::keep::ReviewOrder;
+use podbay_wire::keep::ToKeeper;
+use podbay_wire::keep::git_of_review;
 
 /// Orders that wait while one is carried out; the host gives one at a time.
 const MOST_WAITING: usize = 4;
 
 /// The folders that a keeper works on.
 #[derive(Debug)]
-pub(in crate::guest) struct Places {
+pub(crate) struct Places {
     /// The project, `/workspace` in a box.
-    pub(in crate::guest) workspace: PathBuf,
+    pub(crate) workspace: PathBuf,
     /// Where something is kept, `/keep/state` in a box; a keeper that only looks does not even have the folder above.
-    pub(in crate::guest) state: PathBuf,
+    pub(crate) state: PathBuf,
     /// What a review's session works on, and what of it is that session's own; neither is there where nothing is reviewed.
-    pub(in crate::guest) copy: PathBuf,
-    pub(in crate::guest) upper: PathBuf,
+    pub(crate) copy: PathBuf,
+    pub(crate) upper: PathBuf,
     /// The git folder of that session, if it has one.
-    pub(in crate::guest) git: PathBuf,
+    pub(crate) git: PathBuf,
     /// Where repositories go that a session made, `/aside` in a box; it is there only for those keepers that move some.
-    pub(in crate::guest) aside: PathBuf,
+    pub(crate) aside: PathBuf,
     /// For what is needed meanwhile.
-    pub(in crate::guest) scratch: PathBuf,
+    pub(crate) scratch: PathBuf,
 }
 
 impl Places {
@@ -129,7 +129,7 @@ impl Places {
 }
 
 /// Carries out orders, one after the other, until the input ends; then `at_end` is called at once, on another thread.
-pub(in crate::guest) fn run(
+pub(crate) fn run(
     places: &Places,
     input: impl Read + Send + 'static,
     mut output: impl Write,
@@ -254,8 +254,8 @@ mod tests {
     use std::io::Cursor;
 
     use super::*;
-    use crate::wire::BytesPath;
-    use crate::wire::keep::UndoOrder;
+    use podbay_wire::BytesPath;
+    use podbay_wire::keep::UndoOrder;
 
     fn framed(messages: &[ToKeeper]) -> Vec<u8> {
         let mut bytes = Vec::new();

@@ -39,13 +39,13 @@ use super::walk::Visited;
 use super::walk::Visitor;
 use super::walk::Walked;
 use super::walk::walk;
-use crate::guest::root::file_type;
-use crate::guest::root::join;
-use crate::guest::root::split;
-use crate::wire::BytesPath;
-use crate::wire::keep::Named;
-use crate::wire::keep::PassedOver;
-use crate::wire::keep::Unkept;
+use crate::root::file_type;
+use crate::root::join;
+use crate::root::split;
+use podbay_wire::BytesPath;
+use podbay_wire::keep::Named;
+use podbay_wire::keep::PassedOver;
+use podbay_wire::keep::Unkept;
 
 /// Files above this are read by one thread at a time, so that memory holds one of them.
 const LARGE: i64 = 4 * 1024 * 1024;
@@ -240,7 +240,7 @@ mod tests {
     use nix::sys::stat::mkdirat;
 
     use super::*;
-    use crate::guest::keep::testing::Scene;
+    use crate::keep::testing::Scene;
 
     /// Returns all that a snapshot holds, by path.
     fn held(store: &Store, id: ObjectId) -> Vec<(BytesPath, Node)> {

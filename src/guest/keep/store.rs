@@ -270,7 +270,7 @@ impl<'a> Addition<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::guest::keep::testing::Scene;
+    use crate::keep::testing::Scene;
 
     fn noise(seed: u64, n_bytes: usize) -> Vec<u8> {
         (seed..).flat_map(|n| *ObjectId::of(&n.to_le_bytes()).as_bytes()).take(n_bytes).collect()

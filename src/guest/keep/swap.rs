@@ -37,9 +37,9 @@ use nix::unistd::unlinkat;
 use super::holes;
 use super::read::Found;
 use super::unheld::Facts;
-use crate::guest::tools::save::errno_of;
-use crate::guest::tools::save::is_same;
-use crate::wire::BytesPath;
+use crate::tools::save::errno_of;
+use crate::tools::save::is_same;
+use podbay_wire::BytesPath;
 
 /// Runs of zeros of this length become holes.
 const BLOCK: usize = 64 * 1024;

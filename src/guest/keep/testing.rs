@@ -25,9 +25,9 @@ use super::Snapshot;
 use super::Store;
 use super::apply;
 use super::snapshot;
-use crate::wire::keep::Applied;
-use crate::wire::keep::Left;
-use crate::wire::keep::Named;
+use podbay_wire::keep::Applied;
+use podbay_wire::keep::Left;
+use podbay_wire::keep::Named;
 
 pub(super) struct Scene {
     folder: PathBuf,

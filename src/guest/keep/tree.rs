@@ -5,8 +5,8 @@ use super::binary::take_bytes;
 use super::node::Node;
 use super::object::ObjectId;
 use super::store::Store;
-use crate::wire::BytesPath;
-use crate::wire::keep::Unkept;
+use podbay_wire::BytesPath;
+use podbay_wire::keep::Unkept;
 
 /// What is in a folder, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

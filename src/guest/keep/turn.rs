@@ -7,9 +7,9 @@ use super::Error;
 use super::Folder;
 use super::ObjectId;
 use super::Purpose;
-use crate::wire::BytesPath;
-use crate::wire::keep::TurnState;
-use crate::wire::keep::TurnTaken;
+use podbay_wire::BytesPath;
+use podbay_wire::keep::TurnState;
+use podbay_wire::keep::TurnTaken;
 
 const NAME: &str = "turns.jsonl";
 
@@ -271,7 +271,7 @@ pub(super) fn shortened(words: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::guest::keep::testing::Scene;
+    use crate::keep::testing::Scene;
 
     fn begin(turn: u64) -> Record {
         let before = ObjectId::of(b"before");

@@ -19,9 +19,9 @@ use super::compare::Change;
 use super::node::Node;
 use super::project::Project;
 use super::read::Found;
-use crate::guest::root::file_type;
-use crate::guest::root::split;
-use crate::wire::keep::Unkept;
+use crate::root::file_type;
+use crate::root::split;
+use podbay_wire::keep::Unkept;
 
 /// What a file is known by that nobody has written to since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -26,12 +26,12 @@ use super::node::Node;
 use super::object::ObjectId;
 use super::project::Project;
 use super::read::Stamp;
-use crate::guest::queue::Queue;
-use crate::guest::root::file_type;
-use crate::guest::root::join;
-use crate::guest::tools::save::errno_of;
-use crate::wire::BytesPath;
-use crate::wire::keep::Unkept;
+use crate::queue::Queue;
+use crate::root::file_type;
+use crate::root::join;
+use crate::tools::save::errno_of;
+use podbay_wire::BytesPath;
+use podbay_wire::keep::Unkept;
 
 /// Most entries of a project.
 pub const MOST_ENTRIES: usize = 1_000_000;
@@ -253,7 +253,7 @@ fn enter(walked: &mut Walked, path: &[u8], name: Vec<u8>, is_folder: bool) -> Op
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::guest::keep::testing::Scene;
+    use crate::keep::testing::Scene;
 
     /// Takes each entry for what it is not.
     struct Blind;

@@ -18,15 +18,15 @@ use super::spot::refused;
 use super::stop::Stop;
 use super::transaction::Taken;
 use super::transaction::Transaction;
-use crate::wire::ApplyPatch;
-use crate::wire::BytesPath;
-use crate::wire::Change;
-use crate::wire::Changed;
-use crate::wire::Fault;
-use crate::wire::FileChange;
-use crate::wire::FilePatch;
-use crate::wire::Hunk;
-use crate::wire::PatchAction;
+use podbay_wire::ApplyPatch;
+use podbay_wire::BytesPath;
+use podbay_wire::Change;
+use podbay_wire::Changed;
+use podbay_wire::Fault;
+use podbay_wire::FileChange;
+use podbay_wire::FilePatch;
+use podbay_wire::Hunk;
+use podbay_wire::PatchAction;
 
 /// Lines shown where a hunk was expected and nothing there looks like it.
 const SHOWN: usize = 8;

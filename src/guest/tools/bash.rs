@@ -14,29 +14,29 @@ use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use tokio::time::Instant;
 
-use crate::guest::child::Stdio;
-use crate::guest::command;
-use crate::guest::command::Input;
-use crate::guest::command::Plan;
-use crate::guest::directory::Directory;
-use crate::guest::host::Line;
-use crate::guest::host::Word;
-use crate::guest::jobs::Job;
-use crate::guest::order::Order;
-use crate::guest::order::Report;
-use crate::guest::order::Stage;
-use crate::guest::session::Session;
-use crate::guest::session::how;
-use crate::guest::shell::Shell;
-use crate::guest::stdio::Pipe;
-use crate::wire::Bash;
-use crate::wire::BytesPath;
-use crate::wire::CommandEnded;
-use crate::wire::End;
-use crate::wire::Fault;
-use crate::wire::Output;
-use crate::wire::message::CHUNK;
-use crate::wire::message::Stream;
+use crate::child::Stdio;
+use crate::command;
+use crate::command::Input;
+use crate::command::Plan;
+use crate::directory::Directory;
+use crate::host::Line;
+use crate::host::Word;
+use crate::jobs::Job;
+use crate::order::Order;
+use crate::order::Report;
+use crate::order::Stage;
+use crate::session::Session;
+use crate::session::how;
+use crate::shell::Shell;
+use crate::stdio::Pipe;
+use podbay_wire::Bash;
+use podbay_wire::BytesPath;
+use podbay_wire::CommandEnded;
+use podbay_wire::End;
+use podbay_wire::Fault;
+use podbay_wire::Output;
+use podbay_wire::message::CHUNK;
+use podbay_wire::message::Stream;
 
 /// The kernel takes no argument of 128 KiB or more.
 pub(super) const MAX_COMMAND: usize = 120 * 1024;
@@ -47,7 +47,7 @@ const EARLY: Duration = Duration::from_millis(150);
 /// Longest path a command can report.
 const MAX_REPORT: usize = 4097;
 
-pub(in crate::guest) async fn run(session: &Arc<Session>, bash: Bash, line: &mut Line) -> Output {
+pub(crate) async fn run(session: &Arc<Session>, bash: Bash, line: &mut Line) -> Output {
     let result = if bash.background { run_in_background(session, &bash, line).await } else { run_to_end(session, &bash, line).await };
     match result {
         Ok(ended) => Output::Command(ended),
@@ -182,7 +182,7 @@ enum Early {
 }
 
 /// Watches a background command for a moment: one that cannot work mostly says so at once.
-async fn early_end(control: &crate::guest::process::Control, line: &mut Line) -> Option<Early> {
+async fn early_end(control: &crate::process::Control, line: &mut Line) -> Option<Early> {
     enum Next {
         Report(Option<Report>),
         Word(Word),

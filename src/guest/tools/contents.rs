@@ -27,11 +27,11 @@ use super::stop::Stoppable;
 use super::walk;
 use super::walk::Kind;
 use super::walk::Name;
-use crate::guest::root::check_regular;
-use crate::guest::root::fault;
-use crate::guest::root::join;
-use crate::wire::BytesPath;
-use crate::wire::Fault;
+use crate::root::check_regular;
+use crate::root::fault;
+use crate::root::join;
+use podbay_wire::BytesPath;
+use podbay_wire::Fault;
 
 /// How deep folders may lie in each other: each takes an open file and some of the stack.
 const MAX_DEPTH: usize = 128;

@@ -32,16 +32,16 @@ use super::spot::refused;
 use super::stop::Stop;
 use super::walk::Kind;
 use super::walk::Name;
-use crate::guest::beneath::Links;
-use crate::guest::root::check_regular;
-use crate::guest::root::fault;
-use crate::guest::root::file_type;
-use crate::wire::BytesPath;
-use crate::wire::Change;
-use crate::wire::Changed;
-use crate::wire::CopyFile;
-use crate::wire::Fault;
-use crate::wire::FileChange;
+use crate::beneath::Links;
+use crate::root::check_regular;
+use crate::root::fault;
+use crate::root::file_type;
+use podbay_wire::BytesPath;
+use podbay_wire::Change;
+use podbay_wire::Changed;
+use podbay_wire::CopyFile;
+use podbay_wire::Fault;
+use podbay_wire::FileChange;
 
 /// Copies under a name of its own beside the destination and renames that: a reader sees nothing or all of it, and what is stopped leaves
 /// nothing behind. A link that is named is followed; links in a folder are copied as they are.

@@ -4,8 +4,8 @@ use std::sync::MutexGuard;
 use std::sync::PoisonError;
 
 use super::invalid;
-use crate::wire::BytesPath;
-use crate::wire::Fault;
+use podbay_wire::BytesPath;
+use podbay_wire::Fault;
 
 /// Cursors kept; a new one drops the one used longest ago.
 const MAX_CURSORS: usize = 16;

@@ -15,15 +15,15 @@ use super::spot::is_rooted;
 use super::spot::refused;
 use super::stop::Stop;
 use super::walk::Name;
-use crate::guest::root::fault;
-use crate::guest::root::file_type;
-use crate::wire::BytesPath;
-use crate::wire::Change;
-use crate::wire::Changed;
-use crate::wire::DeleteFile;
-use crate::wire::Fault;
-use crate::wire::FileChange;
-use crate::wire::protected_name;
+use crate::root::fault;
+use crate::root::file_type;
+use podbay_wire::BytesPath;
+use podbay_wire::Change;
+use podbay_wire::Changed;
+use podbay_wire::DeleteFile;
+use podbay_wire::Fault;
+use podbay_wire::FileChange;
+use podbay_wire::protected_name;
 
 pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &DeleteFile, stop: &AtomicBool) -> Result<Changed, Fault> {
     let stop = &Stop::new(stop, None);

@@ -16,11 +16,11 @@ use super::save::Place;
 use super::seen::Seen;
 use super::stop::Stop;
 use super::transaction::read;
-use crate::wire::BytesPath;
-use crate::wire::EditFile;
-use crate::wire::Edited;
-use crate::wire::Fault;
-use crate::wire::Replacement;
+use podbay_wire::BytesPath;
+use podbay_wire::EditFile;
+use podbay_wire::Edited;
+use podbay_wire::Fault;
+use podbay_wire::Replacement;
 
 /// Largest file edited, before and after.
 pub(super) const MAX_BYTES: u64 = 16 * 1024 * 1024;

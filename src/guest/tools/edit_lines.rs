@@ -7,10 +7,10 @@ use super::save::Parents;
 use super::save::Place;
 use super::seen::Seen;
 use super::transaction::read;
-use crate::wire::EditLines;
-use crate::wire::Edited;
-use crate::wire::Fault;
-use crate::wire::LineOperation;
+use podbay_wire::EditLines;
+use podbay_wire::Edited;
+use podbay_wire::Fault;
+use podbay_wire::LineOperation;
 
 /// Changes lines by their numbers; each new one gets the line end of that which it replaces, or of those around it.
 pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &EditLines) -> Result<Edited, Fault> {

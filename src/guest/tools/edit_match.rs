@@ -15,7 +15,7 @@ use super::edit_indent::Indents;
 use super::edit_line_ends::LineEnds;
 use super::edit_line_ends::without_returns;
 use super::line_run::runs;
-use crate::wire::Replacement;
+use podbay_wire::Replacement;
 
 /// Line numbers given for an ambiguous text.
 const MAX_PLACES: usize = 10;

@@ -1,10 +1,10 @@
 //! `env`: what commands find in their environment, with what looks like a secret left out.
 
 use super::invalid;
-use crate::wire::Env;
-use crate::wire::Environment;
-use crate::wire::Fault;
-use crate::wire::Variable;
+use podbay_wire::Env;
+use podbay_wire::Environment;
+use podbay_wire::Fault;
+use podbay_wire::Variable;
 
 /// Parts of a name that say that the value is a secret, wherever they stand in it.
 const ANYWHERE: [&str; 9] = ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "APIKEY", "PRIVATE", "COOKIE"];
@@ -16,7 +16,7 @@ const BEGINNINGS: [&str; 10] = ["sk-", "ghp_", "gho_", "ghs_", "github_pat_", "g
 /// Bytes of one value that are shown.
 const MAX_VALUE: usize = 4000;
 
-pub(in crate::guest) fn run(environment: &[Vec<u8>], call: &Env) -> Result<Environment, Fault> {
+pub(crate) fn run(environment: &[Vec<u8>], call: &Env) -> Result<Environment, Fault> {
     if call.name.as_ref().is_some_and(|name| name.contains(['=', '\0'])) {
         return Err(invalid("name", "holds a `=` or a NUL byte, which no variable's name does"));
     }

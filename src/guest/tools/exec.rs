@@ -6,22 +6,22 @@ use std::time::Duration;
 use super::bash::cannot_prepare;
 use super::bash::no_shell;
 use super::bash::pipe;
-use crate::guest::child::Stdio;
-use crate::guest::command;
-use crate::guest::command::Input;
-use crate::guest::command::Plan;
-use crate::guest::host::Line;
-use crate::guest::order::Order;
-use crate::guest::pty::open_pty;
-use crate::guest::session::Session;
-use crate::guest::stdio::Pipe;
-use crate::wire::BytesPath;
-use crate::wire::CommandEnded;
-use crate::wire::Exec;
-use crate::wire::Fault;
-use crate::wire::Output;
-use crate::wire::Terminal;
-use crate::wire::message::Stream;
+use crate::child::Stdio;
+use crate::command;
+use crate::command::Input;
+use crate::command::Plan;
+use crate::host::Line;
+use crate::order::Order;
+use crate::pty::open_pty;
+use crate::session::Session;
+use crate::stdio::Pipe;
+use podbay_wire::BytesPath;
+use podbay_wire::CommandEnded;
+use podbay_wire::Exec;
+use podbay_wire::Fault;
+use podbay_wire::Output;
+use podbay_wire::Terminal;
+use podbay_wire::message::Stream;
 
 /// Most bytes of all arguments together.
 const MAX_ARGUMENTS: usize = 120 * 1024;
@@ -29,7 +29,7 @@ const MAX_ARGUMENTS: usize = 120 * 1024;
 /// Longest name of a kind of terminal.
 const MAX_KIND: usize = 64;
 
-pub(in crate::guest) async fn run(session: &Session, exec: Exec, line: &mut Line) -> Output {
+pub(crate) async fn run(session: &Session, exec: Exec, line: &mut Line) -> Output {
     match run_to_end(session, &exec, line).await {
         Ok(ended) => Output::Command(ended),
         Err(fault) => Output::Fault(fault),

@@ -22,26 +22,26 @@ use super::bash::cannot_prepare;
 use super::bash::null;
 use super::bash::pipe;
 use super::spot::refused;
-use crate::guest::child::Stdio;
-use crate::guest::command;
-use crate::guest::command::Input;
-use crate::guest::command::Plan;
-use crate::guest::host::Line;
-use crate::guest::order::Order;
-use crate::guest::root::where_is;
-use crate::guest::session::Session;
-use crate::guest::stdio::Pipe;
-use crate::wire::BytesPath;
-use crate::wire::CommandEnded;
-use crate::wire::End;
-use crate::wire::Fault;
-use crate::wire::Git;
-use crate::wire::GitBranch;
-use crate::wire::GitQuery;
-use crate::wire::GitStash;
-use crate::wire::Output;
-use crate::wire::message::Stream;
-use crate::wire::protected_name;
+use crate::child::Stdio;
+use crate::command;
+use crate::command::Input;
+use crate::command::Plan;
+use crate::host::Line;
+use crate::order::Order;
+use crate::root::where_is;
+use crate::session::Session;
+use crate::stdio::Pipe;
+use podbay_wire::BytesPath;
+use podbay_wire::CommandEnded;
+use podbay_wire::End;
+use podbay_wire::Fault;
+use podbay_wire::Git;
+use podbay_wire::GitBranch;
+use podbay_wire::GitQuery;
+use podbay_wire::GitStash;
+use podbay_wire::Output;
+use podbay_wire::message::Stream;
+use podbay_wire::protected_name;
 
 /// How long a question may take whose answer only prepares the real one.
 const QUESTION: Duration = Duration::from_secs(20);
@@ -85,7 +85,7 @@ const ENVIRONMENT: [&str; 8] = [
     "GIT_PAGER=cat",
 ];
 
-pub(in crate::guest) async fn run(session: &Session, git: &Git, line: &mut Line) -> Output {
+pub(crate) async fn run(session: &Session, git: &Git, line: &mut Line) -> Output {
     match ask(session, git, line).await {
         Ok(ended) => Output::Command(ended),
         Err(fault) => Output::Fault(fault),

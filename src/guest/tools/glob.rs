@@ -19,15 +19,15 @@ use super::walk::Entry;
 use super::walk::Kind;
 use super::walk::Visitor;
 use super::walk::Walk;
-use crate::guest::root::MOUNT;
-use crate::guest::root::Root;
-use crate::guest::root::as_path;
-use crate::guest::root::file_type;
-use crate::guest::root::join;
-use crate::wire::BytesPath;
-use crate::wire::Fault;
-use crate::wire::FoundFiles;
-use crate::wire::Glob;
+use crate::root::MOUNT;
+use crate::root::Root;
+use crate::root::as_path;
+use crate::root::file_type;
+use crate::root::join;
+use podbay_wire::BytesPath;
+use podbay_wire::Fault;
+use podbay_wire::FoundFiles;
+use podbay_wire::Glob;
 
 /// Most files given, whatever is asked for.
 const MAX_RESULTS: u32 = 10_000;

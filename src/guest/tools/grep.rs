@@ -34,14 +34,14 @@ use super::walk::Entry;
 use super::walk::Kind;
 use super::walk::Visitor;
 use super::walk::Walk;
-use crate::guest::root::as_path;
-use crate::guest::root::file_type;
-use crate::wire::BytesPath;
-use crate::wire::Fault;
-use crate::wire::Grep;
-use crate::wire::GrepOutput;
-use crate::wire::Matches;
-use crate::wire::protected_name;
+use crate::root::as_path;
+use crate::root::file_type;
+use podbay_wire::BytesPath;
+use podbay_wire::Fault;
+use podbay_wire::Grep;
+use podbay_wire::GrepOutput;
+use podbay_wire::Matches;
+use podbay_wire::protected_name;
 
 /// Bounds on what is asked for.
 const MAX_RESULTS: u32 = 10_000;

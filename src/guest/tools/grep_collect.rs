@@ -7,9 +7,9 @@ use std::sync::atomic::Ordering;
 
 use super::bounded::key_path;
 use super::bounded::path_key;
-use crate::wire::BytesPath;
-use crate::wire::MatchedFile;
-use crate::wire::MatchedLine;
+use podbay_wire::BytesPath;
+use podbay_wire::MatchedFile;
+use podbay_wire::MatchedLine;
 
 /// What was found in one file.
 #[derive(Debug, Default)]

@@ -9,8 +9,8 @@ use grep_searcher::SinkFinish;
 use grep_searcher::SinkMatch;
 
 use super::grep_collect::Hit;
-use crate::wire::GrepOutput;
-use crate::wire::MatchedLine;
+use podbay_wire::GrepOutput;
+use podbay_wire::MatchedLine;
 
 /// Bytes of a line shown; a longer one is shown around its match.
 const MAX_LINE: usize = 500;

@@ -15,23 +15,23 @@ use super::bash::MAX_COMMAND;
 use super::bash::cannot_prepare;
 use super::bash::no_shell;
 use super::bash::pipe;
-use crate::guest::child::Stdio;
-use crate::guest::command;
-use crate::guest::command::Input;
-use crate::guest::command::Plan;
-use crate::guest::host::Line;
-use crate::guest::order::Order;
-use crate::guest::session::Session;
-use crate::guest::stdio::Pipe;
-use crate::wire::CommandEnded;
-use crate::wire::Fault;
-use crate::wire::Hook;
-use crate::wire::Output;
-use crate::wire::message::Stream;
+use crate::child::Stdio;
+use crate::command;
+use crate::command::Input;
+use crate::command::Plan;
+use crate::host::Line;
+use crate::order::Order;
+use crate::session::Session;
+use crate::stdio::Pipe;
+use podbay_wire::CommandEnded;
+use podbay_wire::Fault;
+use podbay_wire::Hook;
+use podbay_wire::Output;
+use podbay_wire::message::Stream;
 
 const INPUT: &CStr = c"podbay-hook";
 
-pub(in crate::guest) async fn run(session: &Session, hook: Hook, line: &mut Line) -> Output {
+pub(crate) async fn run(session: &Session, hook: Hook, line: &mut Line) -> Output {
     match run_to_end(session, &hook, line).await {
         Ok(ended) => Output::Command(ended),
         Err(fault) => Output::Fault(fault),

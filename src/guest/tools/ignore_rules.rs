@@ -11,9 +11,9 @@ use nix::fcntl::OFlag;
 use nix::fcntl::openat;
 use nix::sys::stat::Mode;
 
-use crate::guest::beneath::Links;
-use crate::guest::root::Root;
-use crate::guest::root::as_path;
+use crate::beneath::Links;
+use crate::root::Root;
+use crate::root::as_path;
 
 /// Bytes of one ignore file that count; nobody writes longer ones by hand, and compiling them takes time and memory.
 const MAX_BYTES: u64 = 256 * 1024;
@@ -27,7 +27,7 @@ const OTHER_NAMES: [&str; 2] = [".ignore", ".rgignore"];
 /// last line that matches wins; what lies in a repository within another one does not obey the outer `.gitignore`. The files
 /// are read through open folders and only if regular, as git does: a link or a pipe of that name is nobody's ignore file.
 #[derive(Debug, Default)]
-pub(in crate::guest) struct Rules {
+pub(crate) struct Rules {
     above: Option<Arc<Rules>>,
     git: Option<Gitignore>,
     other: Option<Gitignore>,
@@ -37,14 +37,14 @@ pub(in crate::guest) struct Rules {
 
 /// Which files with rules a listing of a folder showed.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::guest) struct Seen {
+pub(crate) struct Seen {
     git: bool,
     other: bool,
     repository: bool,
 }
 
 impl Seen {
-    pub(in crate::guest) fn note(&mut self, name: &[u8]) {
+    pub(crate) fn note(&mut self, name: &[u8]) {
         match name {
             b".gitignore" => self.git = true,
             b".git" => self.repository = true,
@@ -59,7 +59,7 @@ impl Seen {
 
 impl Rules {
     /// Returns what the folders above `path` say. Only their names count: where a link or `..` leads on, the rules end.
-    pub(in crate::guest) fn above(root: &Root, path: &[u8]) -> Arc<Self> {
+    pub(crate) fn above(root: &Root, path: &[u8]) -> Arc<Self> {
         let mut rules = Arc::new(Self::default());
         let names = path.split(|byte| *byte == b'/').filter(|name| !name.is_empty());
         let mut full = Vec::new();
@@ -77,7 +77,7 @@ impl Rules {
     }
 
     /// Returns the rules that hold in `folder`, whose path `full` starts with a slash or is empty.
-    pub(in crate::guest) fn below(above: &Arc<Self>, folder: &OwnedFd, full: &[u8], seen: Seen) -> Arc<Self> {
+    pub(crate) fn below(above: &Arc<Self>, folder: &OwnedFd, full: &[u8], seen: Seen) -> Arc<Self> {
         if !seen.git && !seen.other && !seen.repository {
             return Arc::clone(above);
         }
@@ -92,7 +92,7 @@ impl Rules {
     }
 
     /// Says whether a path, which starts with a slash, is ignored (`Some(true)`), is asked for (`Some(false)`), or neither.
-    pub(in crate::guest) fn ignores(&self, full: &[u8], is_folder: bool) -> Option<bool> {
+    pub(crate) fn ignores(&self, full: &[u8], is_folder: bool) -> Option<bool> {
         let path = as_path(full);
         let (mut git, mut other, mut exclude) = (None, None, None);
         let mut in_other_repository = false;

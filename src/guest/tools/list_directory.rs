@@ -21,16 +21,16 @@ use super::walk::Entry;
 use super::walk::Kind;
 use super::walk::Visitor;
 use super::walk::Walk;
-use crate::guest::beneath::Beneath;
-use crate::guest::root::Root;
-use crate::guest::root::file_type;
-use crate::wire::BytesPath;
-use crate::wire::DirectoryEntry;
-use crate::wire::DirectoryListing;
-use crate::wire::EntryKind;
-use crate::wire::Fault;
-use crate::wire::ListDirectory;
-use crate::wire::Tree;
+use crate::beneath::Beneath;
+use crate::root::Root;
+use crate::root::file_type;
+use podbay_wire::BytesPath;
+use podbay_wire::DirectoryEntry;
+use podbay_wire::DirectoryListing;
+use podbay_wire::EntryKind;
+use podbay_wire::Fault;
+use podbay_wire::ListDirectory;
+use podbay_wire::Tree;
 
 /// Most entries given, whatever is asked for.
 const MAX_ENTRIES: u32 = 10_000;

@@ -12,7 +12,7 @@ use sha2::Digest;
 use sha2::Sha256;
 
 use super::edit_file::MAX_BYTES;
-use crate::wire::Mark;
+use podbay_wire::Mark;
 
 /// Makes the mark of a text.
 pub(super) fn of_text(text: &[u8]) -> Mark {

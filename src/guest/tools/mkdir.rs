@@ -7,13 +7,13 @@ use super::Workspace;
 use super::save::Parents;
 use super::spot::Spot;
 use super::spot::refused;
-use crate::guest::root::fault;
-use crate::guest::root::file_type;
-use crate::wire::Change;
-use crate::wire::Changed;
-use crate::wire::Fault;
-use crate::wire::FileChange;
-use crate::wire::Mkdir;
+use crate::root::fault;
+use crate::root::file_type;
+use podbay_wire::Change;
+use podbay_wire::Changed;
+use podbay_wire::Fault;
+use podbay_wire::FileChange;
+use podbay_wire::Mkdir;
 
 /// Makes a folder and those above it, or none of them. One that is there already is what was wanted.
 pub(super) fn run(workspace: &Workspace, call: &Mkdir) -> Result<Changed, Fault> {

@@ -64,9 +64,9 @@ use std::sync::atomic::AtomicBool;
 use self::cursor::Cursors;
 use self::seen::Seen;
 use super::root::Root;
-use crate::wire::Call;
-use crate::wire::Fault;
-use crate::wire::Output;
+use podbay_wire::Call;
+use podbay_wire::Fault;
+use podbay_wire::Output;
 
 /// Bytes of names and text in one output. A byte of them is at most six in JSON, so that every output fits its frame.
 const MAX_OUTPUT: usize = 1024 * 1024;

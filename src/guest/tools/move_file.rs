@@ -17,12 +17,12 @@ use super::seen::Seen;
 use super::spot::Spot;
 use super::spot::refused;
 use super::stop::Stop;
-use crate::guest::root::fault;
-use crate::wire::Change;
-use crate::wire::Changed;
-use crate::wire::Fault;
-use crate::wire::FileChange;
-use crate::wire::MoveFile;
+use crate::root::fault;
+use podbay_wire::Change;
+use podbay_wire::Changed;
+use podbay_wire::Fault;
+use podbay_wire::FileChange;
+use podbay_wire::MoveFile;
 
 pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &MoveFile, stop: &AtomicBool) -> Result<Changed, Fault> {
     let stop = &Stop::new(stop, None);

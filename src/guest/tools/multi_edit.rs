@@ -9,12 +9,12 @@ use super::save::Parents;
 use super::seen::Seen;
 use super::stop::Stop;
 use super::transaction::Transaction;
-use crate::wire::Change;
-use crate::wire::Changed;
-use crate::wire::Fault;
-use crate::wire::FileChange;
-use crate::wire::FileEdit;
-use crate::wire::MultiEdit;
+use podbay_wire::Change;
+use podbay_wire::Changed;
+use podbay_wire::Fault;
+use podbay_wire::FileChange;
+use podbay_wire::FileEdit;
+use podbay_wire::MultiEdit;
 
 /// Makes edits of several files in their order, all or none.
 pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &MultiEdit, stop: &AtomicBool) -> Result<Changed, Fault> {

@@ -7,9 +7,9 @@ use super::patch_lines::Taken;
 use super::patch_match::Found;
 use super::patch_match::Text;
 use super::patch_match::named;
-use crate::wire::Hunk;
-use crate::wire::PatchForm;
-use crate::wire::PatchLine;
+use podbay_wire::Hunk;
+use podbay_wire::PatchForm;
+use podbay_wire::PatchLine;
 
 /// Most lines at either end of a hunk that may be passed over, as of `patch`.
 const MAX_FUZZ: usize = 2;

@@ -16,9 +16,9 @@ use super::patch_lines::Level;
 use super::patch_lines::Taken;
 use super::signs;
 use super::stop::Stop;
-use crate::wire::Hunk;
-use crate::wire::PatchForm;
-use crate::wire::PatchLine;
+use podbay_wire::Hunk;
+use podbay_wire::PatchForm;
+use podbay_wire::PatchLine;
 
 /// Line numbers given where several places fit.
 const MAX_PLACES: usize = 10;

@@ -5,8 +5,8 @@ use ignore::gitignore::Gitignore;
 use ignore::gitignore::GitignoreBuilder;
 
 use super::invalid;
-use crate::guest::root::as_path;
-use crate::wire::Fault;
+use crate::root::as_path;
+use podbay_wire::Fault;
 
 /// Longest pattern taken; a longer one is no pattern but an attempt to keep the compiler busy.
 const MAX_PATTERN: usize = 4096;

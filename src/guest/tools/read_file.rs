@@ -18,16 +18,16 @@ use super::page::Wanted;
 use super::seen::Seen;
 use super::stop::Stop;
 use super::stop::Stoppable;
-use crate::wire::BytesPath;
-use crate::wire::Encoding;
-use crate::wire::Fault;
-use crate::wire::FileText;
-use crate::wire::Image;
-use crate::wire::ImageKind;
-use crate::wire::Mark;
-use crate::wire::Read;
-use crate::wire::ReadFile;
-use crate::wire::message::Data;
+use podbay_wire::BytesPath;
+use podbay_wire::Encoding;
+use podbay_wire::Fault;
+use podbay_wire::FileText;
+use podbay_wire::Image;
+use podbay_wire::ImageKind;
+use podbay_wire::Mark;
+use podbay_wire::Read;
+use podbay_wire::ReadFile;
+use podbay_wire::message::Data;
 
 /// How far a file is looked at for NUL bytes; git and ripgrep look about as far.
 const SNIFFED: usize = 8 * 1024;

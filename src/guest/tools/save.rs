@@ -49,17 +49,17 @@ use nix::unistd::unlinkat;
 
 use super::mark;
 use super::spot::refused;
-use crate::guest::beneath::Links;
-use crate::guest::root::Root;
-use crate::guest::root::check_regular;
-use crate::guest::root::fault;
-use crate::guest::root::file_type;
-use crate::guest::root::join;
-use crate::guest::root::not_a_file;
-use crate::guest::root::split;
-use crate::wire::BytesPath;
-use crate::wire::Fault;
-use crate::wire::Mark;
+use crate::beneath::Links;
+use crate::root::Root;
+use crate::root::check_regular;
+use crate::root::fault;
+use crate::root::file_type;
+use crate::root::join;
+use crate::root::not_a_file;
+use crate::root::split;
+use podbay_wire::BytesPath;
+use podbay_wire::Fault;
+use podbay_wire::Mark;
 
 /// Links followed from one name to the next; the kernel's own number.
 const MAX_LINKS: u32 = 40;
@@ -428,11 +428,11 @@ fn reserve(fd: impl AsFd, from: i64, length: usize) -> Result<(), Errno> {
 }
 
 /// Whether nobody touched the file between two looks at it.
-pub(in crate::guest) fn is_same(a: &FileStat, b: &FileStat) -> bool {
+pub(crate) fn is_same(a: &FileStat, b: &FileStat) -> bool {
     (a.st_dev, a.st_ino, a.st_size, a.st_mtime, a.st_mtime_nsec) == (b.st_dev, b.st_ino, b.st_size, b.st_mtime, b.st_mtime_nsec)
 }
 
-pub(in crate::guest) fn errno_of(error: &io::Error) -> Errno {
+pub(crate) fn errno_of(error: &io::Error) -> Errno {
     match (error.raw_os_error(), error.kind()) {
         (Some(code), _) => Errno::from_raw(code),
         (None, io::ErrorKind::WriteZero) => Errno::ENOSPC,

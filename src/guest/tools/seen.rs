@@ -28,18 +28,18 @@ use super::mark;
 use super::save::Place;
 use super::save::errno_of;
 use super::spot::Spot;
-use crate::guest::beneath::Links;
-use crate::guest::root::Root;
-use crate::guest::root::fault;
-use crate::guest::root::file_type;
-use crate::wire::BytesPath;
-use crate::wire::Call;
-use crate::wire::Fault;
-use crate::wire::Known;
-use crate::wire::Mark;
-use crate::wire::Memo;
-use crate::wire::Output;
-use crate::wire::below;
+use crate::beneath::Links;
+use crate::root::Root;
+use crate::root::fault;
+use crate::root::file_type;
+use podbay_wire::BytesPath;
+use podbay_wire::Call;
+use podbay_wire::Fault;
+use podbay_wire::Known;
+use podbay_wire::Mark;
+use podbay_wire::Memo;
+use podbay_wire::Output;
+use podbay_wire::below;
 
 /// What is known of files in one call, and what is to be remembered of them behind it. Paths are those from the project's folder, whatever
 /// links they were named through.

@@ -11,15 +11,15 @@ use super::invalid;
 use super::save::MadeFolders;
 use super::save::Parents;
 use super::save::make_folders;
-use crate::guest::beneath::Links;
-use crate::guest::root::Root;
-use crate::guest::root::fault;
-use crate::guest::root::file_type;
-use crate::guest::root::join;
-use crate::guest::root::split;
-use crate::wire::BytesPath;
-use crate::wire::Fault;
-use crate::wire::protected_name;
+use crate::beneath::Links;
+use crate::root::Root;
+use crate::root::fault;
+use crate::root::file_type;
+use crate::root::join;
+use crate::root::split;
+use podbay_wire::BytesPath;
+use podbay_wire::Fault;
+use podbay_wire::protected_name;
 
 /// A name in an open folder, whatever stands there. Unlike a [`super::save::Place`] it follows no link in that place: to delete or to move
 /// a link is to delete or to move the link itself.

@@ -6,23 +6,23 @@ use std::time::Instant;
 
 /// What ends a walk or a read before it is done.
 #[derive(Debug)]
-pub(in crate::guest) struct Stop<'a> {
+pub(crate) struct Stop<'a> {
     cancelled: &'a AtomicBool,
     deadline: Option<Instant>,
     late: AtomicBool,
 }
 
 impl<'a> Stop<'a> {
-    pub(in crate::guest) fn new(cancelled: &'a AtomicBool, deadline: Option<Instant>) -> Self {
+    pub(crate) fn new(cancelled: &'a AtomicBool, deadline: Option<Instant>) -> Self {
         Self { cancelled, deadline, late: AtomicBool::new(false) }
     }
 
     /// Returns one that also ends at this time, if the first would not have earlier.
-    pub(in crate::guest) fn until(&self, time: Instant) -> Self {
+    pub(crate) fn until(&self, time: Instant) -> Self {
         Self::new(self.cancelled, Some(self.deadline.map_or(time, |deadline| deadline.min(time))))
     }
 
-    pub(in crate::guest) fn is_set(&self) -> bool {
+    pub(crate) fn is_set(&self) -> bool {
         if self.cancelled.load(Ordering::Relaxed) || self.late.load(Ordering::Relaxed) {
             return true;
         }
@@ -33,23 +33,23 @@ impl<'a> Stop<'a> {
         false
     }
 
-    pub(in crate::guest) fn is_cancelled(&self) -> bool {
+    pub(crate) fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed)
     }
 
-    pub(in crate::guest) fn is_late(&self) -> bool {
+    pub(crate) fn is_late(&self) -> bool {
         self.late.load(Ordering::Relaxed)
     }
 }
 
 /// Reads on until it is told to stop, and then fails.
-pub(in crate::guest) struct Stoppable<'a, R> {
+pub(crate) struct Stoppable<'a, R> {
     reader: R,
     stop: &'a Stop<'a>,
 }
 
 impl<'a, R> Stoppable<'a, R> {
-    pub(in crate::guest) fn new(reader: R, stop: &'a Stop<'a>) -> Self {
+    pub(crate) fn new(reader: R, stop: &'a Stop<'a>) -> Self {
         Self { reader, stop }
     }
 }

@@ -42,9 +42,9 @@ use super::save::is_same;
 use super::seen::Seen;
 use super::spot::refused;
 use super::stop::Stop;
-use crate::guest::root::fault;
-use crate::wire::BytesPath;
-use crate::wire::Fault;
+use crate::root::fault;
+use podbay_wire::BytesPath;
+use podbay_wire::Fault;
 
 /// Most files of one call; each keeps its folder open.
 const MAX_FILES: usize = 500;

@@ -11,13 +11,13 @@ use super::save::Place;
 use super::seen::Seen;
 use super::spot::refused;
 use super::transaction::read;
-use crate::wire::BytesPath;
-use crate::wire::Edited;
-use crate::wire::Fault;
-use crate::wire::UpdateConfig;
+use podbay_wire::BytesPath;
+use podbay_wire::Edited;
+use podbay_wire::Fault;
+use podbay_wire::UpdateConfig;
 
 /// Where the instructions stand.
-const FILE: &str = crate::wire::INSTRUCTIONS;
+const FILE: &str = podbay_wire::INSTRUCTIONS;
 
 /// The mark that some editors put in front of a text.
 const MARK: char = '\u{feff}';

@@ -24,16 +24,16 @@ use nix::sys::stat::fstatat;
 use super::ignore_rules::Rules;
 use super::ignore_rules::Seen;
 use super::stop::Stop;
-use crate::guest::beneath::Beneath;
-use crate::guest::beneath::Links;
-use crate::guest::queue::Queue;
-use crate::guest::root::file_type;
+use crate::beneath::Beneath;
+use crate::beneath::Links;
+use crate::queue::Queue;
+use crate::root::file_type;
 
 /// Files of one folder that one thread takes at a time.
 const CHUNK: usize = 128;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::guest) enum Kind {
+pub(crate) enum Kind {
     File,
     Folder,
     Link,
@@ -41,24 +41,24 @@ pub(in crate::guest) enum Kind {
 }
 
 /// One name found.
-pub(in crate::guest) struct Entry<'a> {
+pub(crate) struct Entry<'a> {
     /// From the project's folder, with a slash before it.
-    pub(in crate::guest) full: &'a [u8],
-    pub(in crate::guest) name: &'a [u8],
-    pub(in crate::guest) kind: Kind,
+    pub(crate) full: &'a [u8],
+    pub(crate) name: &'a [u8],
+    pub(crate) kind: Kind,
     /// The folder it lies in.
-    pub(in crate::guest) folder: BorrowedFd<'a>,
+    pub(crate) folder: BorrowedFd<'a>,
 }
 
 impl Entry<'_> {
     /// The path as it is shown.
-    pub(in crate::guest) fn path(&self) -> &[u8] {
+    pub(crate) fn path(&self) -> &[u8] {
         &self.full[1..]
     }
 }
 
 /// What is done with what a walk finds; called on several threads at once, each with a state of its own.
-pub(in crate::guest) trait Visitor: Sync {
+pub(crate) trait Visitor: Sync {
     type State: Default + Send;
 
     /// Decides on an entry before the ignore files are asked, which are if the answer is `None`.
@@ -79,29 +79,29 @@ pub(in crate::guest) trait Visitor: Sync {
 }
 
 /// Where and how to walk.
-pub(in crate::guest) struct Walk<'a> {
-    pub(in crate::guest) base: &'a Beneath,
+pub(crate) struct Walk<'a> {
+    pub(crate) base: &'a Beneath,
     /// The base's path from the project's folder, without slashes at its ends.
-    pub(in crate::guest) prefix: &'a [u8],
+    pub(crate) prefix: &'a [u8],
     /// The rules from above the base; `None` where ignored files are wanted as well.
-    pub(in crate::guest) rules: Option<Arc<Rules>>,
-    pub(in crate::guest) hidden: bool,
+    pub(crate) rules: Option<Arc<Rules>>,
+    pub(crate) hidden: bool,
     /// How deep, where the names in the base itself are 1.
-    pub(in crate::guest) max_depth: usize,
+    pub(crate) max_depth: usize,
     /// Whether what lies near the top comes first, wherever: there may be no time for all.
-    pub(in crate::guest) in_breadth: bool,
-    pub(in crate::guest) stop: &'a Stop<'a>,
+    pub(crate) in_breadth: bool,
+    pub(crate) stop: &'a Stop<'a>,
 }
 
 /// What the threads bring home.
-pub(in crate::guest) struct Walked<S> {
-    pub(in crate::guest) states: Vec<S>,
+pub(crate) struct Walked<S> {
+    pub(crate) states: Vec<S>,
     /// Folders that could not be read.
-    pub(in crate::guest) n_unreadable: u32,
+    pub(crate) n_unreadable: u32,
 }
 
 impl Walk<'_> {
-    pub(in crate::guest) fn run<V: Visitor>(&self, visitor: &V) -> Walked<V::State> {
+    pub(crate) fn run<V: Visitor>(&self, visitor: &V) -> Walked<V::State> {
         let mut full = Vec::new();
         if !self.prefix.is_empty() {
             full.push(b'/');
@@ -111,7 +111,7 @@ impl Walk<'_> {
     }
 
     /// Walks several folders in the base instead, by their full paths, which begin with the prefix.
-    pub(in crate::guest) fn run_in<V: Visitor>(&self, folders: Vec<Vec<u8>>, visitor: &V) -> Walked<V::State> {
+    pub(crate) fn run_in<V: Visitor>(&self, folders: Vec<Vec<u8>>, visitor: &V) -> Walked<V::State> {
         let n_base = if self.prefix.is_empty() { 0 } else { self.prefix.len() + 1 };
         let run = Run { walk: self, visitor, queue: Queue::default(), n_unreadable: AtomicU32::new(0), n_base };
         run.queue.push(folders.into_iter().map(|full| Work::Folder { full, rules: self.rules.clone(), depth: 0 }).collect());
@@ -149,9 +149,9 @@ struct Opened {
 }
 
 /// A name in a folder.
-pub(in crate::guest) struct Name {
-    pub(in crate::guest) name: Box<[u8]>,
-    pub(in crate::guest) kind: Kind,
+pub(crate) struct Name {
+    pub(crate) name: Box<[u8]>,
+    pub(crate) kind: Kind,
 }
 
 impl<V: Visitor> Run<'_, V> {
@@ -240,7 +240,7 @@ impl<V: Visitor> Run<'_, V> {
 }
 
 /// Reads the names of a folder, sorted.
-pub(in crate::guest) fn list(folder: BorrowedFd<'_>, stop: &Stop<'_>) -> Result<(Vec<Name>, Seen), Errno> {
+pub(crate) fn list(folder: BorrowedFd<'_>, stop: &Stop<'_>) -> Result<(Vec<Name>, Seen), Errno> {
     let listed = folder.try_clone_to_owned().map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or_default()))?;
     let mut names = Vec::new();
     let mut seen = Seen::default();

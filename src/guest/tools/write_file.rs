@@ -5,9 +5,9 @@ use super::edit_file::check_encoding;
 use super::save::Parents;
 use super::save::Place;
 use super::seen::Seen;
-use crate::wire::Fault;
-use crate::wire::WriteFile;
-use crate::wire::Written;
+use podbay_wire::Fault;
+use podbay_wire::WriteFile;
+use podbay_wire::Written;
 
 /// The content is taken as the model gave it: line ends of an old file are not carried over to a new text. What is appended gets those of
 /// the line before it, unless the model wrote `\r` itself and so means what it says.

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use reqwest::Url;
 
 /// Returns an address as it may be shown: one of a person's own mirror may hold a password.
-pub(in crate::inference) fn shown(url: &Url) -> String {
+pub(crate) fn shown(url: &Url) -> String {
     let mut url = url.clone();
     url.set_query(None);
     url.set_fragment(None);
@@ -25,7 +25,7 @@ fn is_loopback(url: &Url) -> bool {
 }
 
 /// Returns whether what comes from there cannot be changed on its way.
-pub(in crate::inference) fn is_safe(url: &Url) -> bool {
+pub(crate) fn is_safe(url: &Url) -> bool {
     url.scheme() == "https" || (url.scheme() == "http" && is_loopback(url))
 }
 

@@ -16,9 +16,9 @@ use super::remedy::ELSEWHERE;
 use super::remedy::NOT_IT;
 use super::remedy::REFUSED;
 use super::remedy::UNENCRYPTED;
-use crate::event::Secret;
-use crate::inference::Error;
-use crate::inference::options::HUB;
+use crate::Error;
+use crate::options::HUB;
+use podbay_event::Secret;
 
 /// Most redirects from an address to where its file lies.
 const MOST_REDIRECTS: u32 = 5;
@@ -153,7 +153,7 @@ pub(super) fn text<'a>(response: &'a Response, name: &str) -> Option<&'a str> {
 }
 
 /// Returns an error with its causes, without the address, which is said already.
-pub(in crate::inference) fn chain(error: &reqwest::Error) -> String {
+pub(crate) fn chain(error: &reqwest::Error) -> String {
     let mut text = "the connection failed".to_owned();
     let mut cause = std::error::Error::source(error);
     while let Some(error) = cause {

@@ -32,9 +32,9 @@ use super::Error;
 use super::file;
 use super::gguf;
 use super::paths::make_private;
-use crate::event::Progress;
-use crate::event::ProgressSink;
-use crate::event::Unit;
+use podbay_event::Progress;
+use podbay_event::ProgressSink;
+use podbay_event::Unit;
 
 pub use self::ask::Hub;
 

@@ -20,10 +20,10 @@ use sha2::Digest;
 use sha2::Sha256;
 use tokio_util::sync::CancellationToken;
 
-use crate::event::Progress;
-use crate::event::ProgressSink;
-use crate::inference::Error;
-use crate::inference::file;
+use crate::Error;
+use crate::file;
+use podbay_event::Progress;
+use podbay_event::ProgressSink;
 
 /// How often it is written down how far each stretch is; what came since is loaded again after a kill.
 const SAVE: Duration = Duration::from_millis(500);
@@ -177,14 +177,14 @@ impl Part {
 }
 
 /// Removes what was loaded of a file so far; returns whether there was anything.
-pub(in crate::inference) fn remove_part(to: &Path) -> Result<bool, Error> {
+pub(crate) fn remove_part(to: &Path) -> Result<bool, Error> {
     let part = file::part_of(to);
     let state = file::remove(&state_of(&part))?;
     Ok(file::remove(&part)? || state)
 }
 
 /// Returns how many bytes of a file were loaded before, without opening it.
-pub(in crate::inference) fn left_of(to: &Path) -> Option<u64> {
+pub(crate) fn left_of(to: &Path) -> Option<u64> {
     let part = file::part_of(to);
     let length = fs::metadata(&part).ok()?.len();
     let saved: Option<Saved> = fs::read(state_of(&part)).ok().and_then(|text| serde_json::from_slice(&text).ok());
@@ -216,12 +216,7 @@ fn take_up(saved: Saved, goal: &Goal, length: u64) -> Option<Vec<Segment>> {
 }
 
 /// Returns the SHA-256 of a file in hexadecimal. Gigabytes take seconds, which is shown.
-pub(in crate::inference) async fn digest(
-    path: PathBuf,
-    task: String,
-    progress: &ProgressSink,
-    cancel: &CancellationToken,
-) -> Result<String, Error> {
+pub(crate) async fn digest(path: PathBuf, task: String, progress: &ProgressSink, cancel: &CancellationToken) -> Result<String, Error> {
     let (progress, cancel) = (progress.clone(), cancel.clone());
     let read = move || {
         let failed = |source| Error::File { doing: "read", path: path.clone(), source };

@@ -15,7 +15,7 @@ use super::segment::PAGE;
 use super::segment::is_page;
 use super::segment::parse_range;
 use super::segment::wrong_size;
-use crate::inference::gguf::MAGIC;
+use crate::gguf::MAGIC;
 
 /// What a source says of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -21,7 +21,7 @@ use super::remedy::CHANGED;
 use super::remedy::ELSEWHERE;
 use super::remedy::LOGIN;
 use super::remedy::PROXY;
-use crate::event::ProgressSink;
+use podbay_event::ProgressSink;
 
 /// What the connections of one file share.
 pub(super) struct Loader<'a> {

@@ -287,7 +287,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::soak;
+    use podbay_soak as soak;
 
     fn restore(text: &str) -> Cow<'_, str> {
         let common = Tokens::default();

@@ -2,7 +2,7 @@
 
 /// What a piece of the answer brought to light.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::llm) enum Seen {
+pub(crate) enum Seen {
     /// More of the answer's text.
     Text(String),
     /// The name of the tool that is being called, whole.
@@ -11,7 +11,7 @@ pub(in crate::llm) enum Seen {
 
 /// Follows one answer. Linear: each character is looked at once.
 #[derive(Debug, Default)]
-pub(in crate::llm) struct Reader {
+pub(crate) struct Reader {
     state: State,
     /// The string being read: a key, or a tool's name. Bounded, because no key we look for is long.
     held: String,
@@ -45,7 +45,7 @@ const MAX_HELD: usize = 256;
 
 impl Reader {
     /// Takes the next piece of the answer.
-    pub(in crate::llm) fn feed(&mut self, piece: &str, mut on: impl FnMut(Seen)) {
+    pub(crate) fn feed(&mut self, piece: &str, mut on: impl FnMut(Seen)) {
         let mut text = String::new();
         for c in piece.chars() {
             self.next(c, &mut text, &mut on);

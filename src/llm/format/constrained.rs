@@ -23,15 +23,15 @@ use super::answer::Reader;
 use super::answer::Seen;
 use super::native;
 use super::schema::reduce;
-use crate::event::ToolCall;
-use crate::llm::control::Tokens;
-use crate::llm::message::ToolSpec;
+use crate::control::Tokens;
+use crate::message::ToolSpec;
+use podbay_event::ToolCall;
 
 /// How many places of an answer are tried as the beginning of a JSON object.
 const MAX_TRIES: usize = 16;
 
 /// Returns what the system prompt says of the tools and of the answer's form.
-pub(in crate::llm) fn instructions(tools: &[ToolSpec]) -> String {
+pub(crate) fn instructions(tools: &[ToolSpec]) -> String {
     let mut out = String::from("\n\n# How to answer\n\nEvery reply is one JSON object and nothing else.\n");
     if tools.is_empty() {
         out.push_str("Reply with {\"answer\": \"your text\"}.");
@@ -94,7 +94,7 @@ fn kind(schema: &Value) -> String {
 }
 
 /// Returns the `response_format` of a request: any of the tools, or an answer. Without tools only the answer.
-pub(in crate::llm) fn response_format(tools: &[ToolSpec]) -> String {
+pub(crate) fn response_format(tools: &[ToolSpec]) -> String {
     let fixed = |properties: Value| {
         let required: Vec<String> = properties.as_object().into_iter().flat_map(Map::keys).cloned().collect();
         json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
@@ -107,13 +107,13 @@ pub(in crate::llm) fn response_format(tools: &[ToolSpec]) -> String {
 }
 
 /// Returns the `response_format` for a schema of the caller's own.
-pub(in crate::llm) fn wrap(name: &str, schema: &Value) -> String {
+pub(crate) fn wrap(name: &str, schema: &Value) -> String {
     json!({"type": "json_schema", "json_schema": {"name": name, "strict": true, "schema": schema}}).to_string()
 }
 
 /// What an answer turned out to be.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::llm) enum Parsed {
+pub(crate) enum Parsed {
     Answer(String),
     Call {
         /// What it says in answers before or beside the call; empty for almost all.
@@ -128,7 +128,7 @@ pub(in crate::llm) enum Parsed {
 }
 
 /// Understands an answer, also one that no grammar held to its form.
-pub(in crate::llm) fn parse(text: &str) -> Parsed {
+pub(crate) fn parse(text: &str) -> Parsed {
     let trimmed = text.trim();
     let undressed = trimmed.trim_start_matches("```json").trim_start_matches('`').trim_start();
     if is_half(undressed) {
@@ -185,7 +185,7 @@ fn followed(first: String, mut behind: &str) -> Parsed {
 }
 
 /// Returns whether an answer is one object of ours, or the beginning of one where it `is_cut`, so that a schema may have held it to that.
-pub(in crate::llm) fn is_held(text: &str, is_cut: bool) -> bool {
+pub(crate) fn is_held(text: &str, is_cut: bool) -> bool {
     let trimmed = text.trim();
     match parse(trimmed) {
         Parsed::Faulty(_) => true,
@@ -206,7 +206,7 @@ fn is_half(text: &str) -> bool {
 }
 
 /// Returns the words in the beginning of an answer that was cut, wherever its object begins; `None` where there are none.
-pub(in crate::llm) fn begun_answer(text: &str) -> Option<String> {
+pub(crate) fn begun_answer(text: &str) -> Option<String> {
     let is_answer = |at: &usize| text[at + 1..].trim_start().starts_with("\"answer\"");
     let at = text.match_indices('{').take(MAX_TRIES).map(|(at, _)| at).find(is_answer)?;
     let mut words = String::new();
@@ -287,7 +287,7 @@ fn call(name: &str, arguments: &str) -> Parsed {
 }
 
 /// Returns an assistant's message as the model would have written it.
-pub(in crate::llm) fn assistant(text: &str, calls: &[ToolCall], raw: Option<&str>, tokens: &Tokens) -> String {
+pub(crate) fn assistant(text: &str, calls: &[ToolCall], raw: Option<&str>, tokens: &Tokens) -> String {
     if let Some(raw) = raw {
         return Wire::new("assistant", &tokens.neutralise(raw)).json();
     }
@@ -300,7 +300,7 @@ pub(in crate::llm) fn assistant(text: &str, calls: &[ToolCall], raw: Option<&str
 }
 
 /// Returns the text of the user message that carries a result.
-pub(in crate::llm) fn tool_result(name: &str, text: &str, is_error: bool) -> String {
+pub(crate) fn tool_result(name: &str, text: &str, is_error: bool) -> String {
     let how = if is_error { "failed" } else { "returned" };
     format!("Tool {name} {how}:\n{text}")
 }

@@ -11,15 +11,15 @@ use super::WireCall;
 use super::WireFunction;
 use super::text;
 use super::text::Tools;
-use crate::event::ToolCall;
-use crate::llm::control::Tokens;
-use crate::llm::message::ToolSpec;
+use crate::control::Tokens;
+use crate::message::ToolSpec;
+use podbay_event::ToolCall;
 
 /// What stands in a conversation for arguments that were not a JSON object.
 ///
 /// llama-server parses the arguments of old calls for the template; one that it cannot parse makes every later request a 500. The tool's
 /// result, right after it, tells the model what was wrong.
-pub(in crate::llm) const INVALID: &str = r#"{"invalid_json":"these arguments were not a JSON object and were left out"}"#;
+pub(crate) const INVALID: &str = r#"{"invalid_json":"these arguments were not a JSON object and were left out"}"#;
 
 /// Longest tool name that every server takes.
 const MAX_NAME: usize = 64;
@@ -27,7 +27,7 @@ const MAX_NAME: usize = 64;
 const MAX_DEPTH: usize = 64;
 
 /// Returns the JSON of `tools`, or nothing where there are none: some servers refuse an empty list.
-pub(in crate::llm) fn tools(specs: &[ToolSpec]) -> Option<String> {
+pub(crate) fn tools(specs: &[ToolSpec]) -> Option<String> {
     if specs.is_empty() {
         return None;
     }
@@ -38,7 +38,7 @@ pub(in crate::llm) fn tools(specs: &[ToolSpec]) -> Option<String> {
     Some(serde_json::to_string(&list).expect("JSON values always have a JSON form"))
 }
 
-pub(in crate::llm) fn assistant(text: &str, thinking: Option<&str>, calls: &[ToolCall], tokens: &Tokens) -> String {
+pub(crate) fn assistant(text: &str, thinking: Option<&str>, calls: &[ToolCall], tokens: &Tokens) -> String {
     let text = tokens.neutralise(text);
     let thinking = thinking.filter(|thinking| !thinking.is_empty()).map(|thinking| tokens.neutralise(thinking));
     let names: Vec<Cow<'_, str>> = calls.iter().map(|call| name(&call.name)).collect();
@@ -55,7 +55,7 @@ pub(in crate::llm) fn assistant(text: &str, thinking: Option<&str>, calls: &[Too
     wire.json()
 }
 
-pub(in crate::llm) fn tool_result(call: &str, name: &str, text: &str, tokens: &Tokens) -> String {
+pub(crate) fn tool_result(call: &str, name: &str, text: &str, tokens: &Tokens) -> String {
     let text = tokens.neutralise(text);
     let name = self::name(name);
     let mut wire = Wire::new("tool", &text);
@@ -66,7 +66,7 @@ pub(in crate::llm) fn tool_result(call: &str, name: &str, text: &str, tokens: &T
 
 /// Returns the arguments byte for byte where they are a JSON object, else the object that they were taken for when the call was carried out:
 /// the model would not find again what it did. Where they were taken for none, something stands there that is one.
-pub(in crate::llm) fn arguments(written: &str) -> Cow<'_, str> {
+pub(crate) fn arguments(written: &str) -> Cow<'_, str> {
     if written.trim().is_empty() {
         return Cow::Borrowed("{}");
     }

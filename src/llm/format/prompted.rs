@@ -10,13 +10,13 @@ use super::constrained;
 use super::native;
 use super::text::Incomplete;
 use super::text::Part;
-use crate::event::ToolCall;
-use crate::llm::control::Tokens;
-use crate::llm::message::ToolSpec;
-use crate::llm::stream::Finish;
+use crate::control::Tokens;
+use crate::message::ToolSpec;
+use crate::stream::Finish;
+use podbay_event::ToolCall;
 
 /// Returns what the system prompt says of the tools.
-pub(in crate::llm) fn instructions(tools: &[ToolSpec]) -> String {
+pub(crate) fn instructions(tools: &[ToolSpec]) -> String {
     if tools.is_empty() {
         return String::new();
     }
@@ -32,7 +32,7 @@ pub(in crate::llm) fn instructions(tools: &[ToolSpec]) -> String {
 }
 
 /// Returns an assistant's message as the model wrote it, or as it would have been written.
-pub(in crate::llm) fn assistant(text: &str, calls: &[ToolCall], raw: Option<&str>, tokens: &Tokens) -> String {
+pub(crate) fn assistant(text: &str, calls: &[ToolCall], raw: Option<&str>, tokens: &Tokens) -> String {
     let mut content = raw.unwrap_or(text).to_owned();
     if raw.is_none() {
         for call in calls {
@@ -48,7 +48,7 @@ pub(in crate::llm) fn assistant(text: &str, calls: &[ToolCall], raw: Option<&str
 
 /// Returns what to tell a model whose call names no tool, if `text` holds one in the form that it was shown. `is_bare`: it was shown an object
 /// without tags.
-pub(in crate::llm) fn unknown_tool(text: &str, is_bare: bool) -> Option<String> {
+pub(crate) fn unknown_tool(text: &str, is_bare: bool) -> Option<String> {
     let is_call = |line: &str| line.trim_start().starts_with("<tool>{") || line.trim_start().starts_with("<tool_call>");
     let (open, close) = if is_bare { ("", "") } else { ("<tool>", "</tool>") };
     text.lines().any(is_call).then(|| {
@@ -60,7 +60,7 @@ pub(in crate::llm) fn unknown_tool(text: &str, is_bare: bool) -> Option<String> 
 }
 
 /// Returns what to tell a model whose call was cut off, and by what where that is known.
-pub(in crate::llm) fn cut_off(name: Option<&str>, finish: Option<Finish>) -> String {
+pub(crate) fn cut_off(name: Option<&str>, finish: Option<Finish>) -> String {
     let of = name.map_or_else(String::new, |name| format!(" of {name}"));
     let by = match finish {
         Some(Finish::Length) => "by the limit of tokens for one answer, before its end,",
@@ -79,7 +79,7 @@ fn unreadable(name: Option<&str>) -> String {
 }
 
 /// Returns what to tell a model of a call that is not there as a whole, or not as one.
-pub(in crate::llm) fn not_carried_out(incomplete: &Incomplete, finish: Option<Finish>) -> Option<String> {
+pub(crate) fn not_carried_out(incomplete: &Incomplete, finish: Option<Finish>) -> Option<String> {
     match incomplete.part {
         Part::Call => Some(cut_off(incomplete.name.as_deref(), finish)),
         Part::Unreadable => Some(unreadable(incomplete.name.as_deref())),
@@ -92,7 +92,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::llm::format::text;
+    use crate::format::text;
 
     #[test]
     fn the_form_that_is_shown_is_understood_and_survives_the_history() {

@@ -12,7 +12,7 @@ use serde_json::json;
 const MAX_DEPTH: usize = 12;
 
 /// Returns the reduced schema: no keyword but those of shape, references put in place, required properties first, nothing additional.
-pub(in crate::llm) fn reduce(schema: &Value) -> Value {
+pub(crate) fn reduce(schema: &Value) -> Value {
     part(schema, schema, 0)
 }
 

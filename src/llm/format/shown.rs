@@ -128,7 +128,7 @@ fn within(value: &Value, depth: usize, found: &mut Vec<Call>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::llm::ToolSpec;
+    use crate::ToolSpec;
 
     #[track_caller]
     fn check(text: &str, expected: bool) {

@@ -38,7 +38,7 @@ mod tests {
     use super::super::text::Tools;
     use super::ends_arguments;
     use super::is_tail;
-    use crate::llm::ToolSpec;
+    use crate::ToolSpec;
 
     fn tools() -> Tools {
         Tools::new(&[ToolSpec { name: "bash".into(), description: String::new(), parameters: serde_json::json!({"type": "object"}) }])

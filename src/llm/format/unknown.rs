@@ -8,17 +8,17 @@ use super::text::Tools;
 
 /// An answer that calls tools which do not exist, perhaps beside others.
 #[derive(Debug)]
-pub(in crate::llm) struct Read {
-    pub(in crate::llm) parsed: Parsed,
+pub(crate) struct Read {
+    pub(crate) parsed: Parsed,
     /// How much was said before the first call, in bytes.
-    pub(in crate::llm) n_before: Option<usize>,
+    pub(crate) n_before: Option<usize>,
 }
 
 /// Reads a whole answer anew with `parser`, which takes any name where a token marks a call. `known` is what came of it with `tools` alone.
 ///
 /// Returns nothing where no such call is in it, or nobody knows whether it was meant: words follow, it stands within a sentence, or is cut
 /// off.
-pub(in crate::llm) fn read(text: &str, mut parser: Parser, known: &Parsed, tools: &Tools) -> Option<Read> {
+pub(crate) fn read(text: &str, mut parser: Parser, known: &Parsed, tools: &Tools) -> Option<Read> {
     // A mark has one of these.
     if !text.contains(['<', '[', '>']) || tools.is_empty() {
         return None;

@@ -9,7 +9,7 @@ use reqwest::Url;
 use super::Error;
 use super::Settings;
 use super::resolve::is_localhost;
-use crate::event::shown_address;
+use podbay_event::shown_address;
 
 /// Where a model server listens.
 ///

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::event::shown_address;
+use podbay_event::shown_address;
 
 pub use endpoint::Endpoint;
 

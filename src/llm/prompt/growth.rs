@@ -6,8 +6,8 @@ use serde_json::Value;
 use super::Prompt;
 use super::tests::call;
 use super::tests::tools;
-use crate::event::ToolMode;
-use crate::llm::message::Message;
+use crate::message::Message;
+use podbay_event::ToolMode;
 
 fn message() -> impl Strategy<Value = Message> {
     prop_oneof![

@@ -18,7 +18,7 @@ use super::format::prompted;
 use super::format::text;
 use super::message::Message;
 use super::message::ToolSpec;
-use crate::event::ToolMode;
+use podbay_event::ToolMode;
 
 /// A conversation as the server reads it: the JSON of its tools and messages, written once and only ever appended to.
 ///
@@ -267,7 +267,7 @@ pub(super) mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::event::ToolCall;
+    use podbay_event::ToolCall;
 
     pub(in super::super) fn tools() -> Vec<ToolSpec> {
         vec![ToolSpec { name: "bash".into(), description: "Runs.".into(), parameters: json!({"type": "object", "properties": {}}) }]

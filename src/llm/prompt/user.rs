@@ -3,11 +3,11 @@
 use serde_json::json;
 
 use super::Prompt;
-use crate::event::ToolMode;
-use crate::llm::format::Wire;
-use crate::llm::format::constrained;
-use crate::llm::format::native;
-use crate::llm::format::prompted;
+use crate::format::Wire;
+use crate::format::constrained;
+use crate::format::native;
+use crate::format::prompted;
+use podbay_event::ToolMode;
 
 /// Stands between two user messages where the model never answered the first: many templates insist that roles alternate.
 const NO_ANSWER: &str = "(no answer)";
@@ -71,7 +71,7 @@ mod tests {
     use super::super::tests::call;
     use super::super::tests::result;
     use super::*;
-    use crate::llm::message::Message;
+    use crate::message::Message;
 
     #[test]
     fn a_user_message_that_was_sent_stays_and_gets_a_stand_in_answer() {

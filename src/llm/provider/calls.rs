@@ -5,15 +5,15 @@ use std::collections::HashSet;
 
 use serde::de::IgnoredAny;
 
-use crate::event::ToolCall;
-use crate::llm::provider::half::Halved;
-use crate::llm::provider::half::Joint;
-use crate::llm::provider::object::Object;
+use crate::provider::half::Halved;
+use crate::provider::half::Joint;
+use crate::provider::object::Object;
+use podbay_event::ToolCall;
 
 /// Most calls in one answer.
-pub(in crate::llm) const MAX_CALLS: usize = 64;
+pub(crate) const MAX_CALLS: usize = 64;
 /// Most bytes of one call's arguments.
-pub(in crate::llm) const MAX_ARGUMENTS: usize = 1024 * 1024;
+pub(crate) const MAX_ARGUMENTS: usize = 1024 * 1024;
 /// Most bytes of all arguments in one answer.
 const MAX_TOTAL: usize = 4 * 1024 * 1024;
 /// Most bytes of a tool's name.
@@ -21,22 +21,22 @@ const MAX_NAME: usize = 256;
 
 /// A piece of one call.
 #[derive(Debug, Default)]
-pub(in crate::llm) struct Piece {
-    pub(in crate::llm) index: Option<u64>,
-    pub(in crate::llm) id: Option<String>,
-    pub(in crate::llm) name: Option<String>,
-    pub(in crate::llm) arguments: Halved,
+pub(crate) struct Piece {
+    pub(crate) index: Option<u64>,
+    pub(crate) id: Option<String>,
+    pub(crate) name: Option<String>,
+    pub(crate) arguments: Halved,
 }
 
 impl Piece {
     /// Returns whether it says nothing of any call.
-    pub(in crate::llm) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.id.is_none() && self.name.is_none() && self.arguments.is_empty()
     }
 }
 
 #[derive(Debug, Default)]
-pub(in crate::llm) struct Calls {
+pub(crate) struct Calls {
     list: Vec<Call>,
     by_index: HashMap<u64, usize>,
     /// So many from the first on were told of as complete.
@@ -62,12 +62,12 @@ struct Call {
 }
 
 impl Calls {
-    pub(in crate::llm) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
     /// Takes a piece; returns the name of a call that it begins.
-    pub(in crate::llm) fn take(&mut self, piece: Piece) -> Option<String> {
+    pub(crate) fn take(&mut self, piece: Piece) -> Option<String> {
         // What has a name begins a call; more of one may say by its id which.
         let known_id = piece.id.as_deref().filter(|id| !id.is_empty() && piece.name.as_deref().is_none_or(str::is_empty));
         let by_id = || known_id.and_then(|id| self.list.iter().position(|call| call.id == id));
@@ -142,7 +142,7 @@ impl Calls {
     /// that is missing may come still, and no more are told.
     ///
     /// It will have this id and name whatever comes still, unless another call of the conversation has the id.
-    pub(in crate::llm) fn next_ready(&mut self) -> Option<ToolCall> {
+    pub(crate) fn next_ready(&mut self) -> Option<ToolCall> {
         let (before, rest) = self.list.split_at_mut(self.n_ready);
         let next = before.last().map_or(0, |last| last.index.map_or(0, |index| index.saturating_add(1)));
         let is_next = |call: &Call| call.index.is_none_or(|index| index <= next);
@@ -155,7 +155,7 @@ impl Calls {
     }
 
     /// Takes out the calls whose arguments have no end, which is where the answer was cut; returns name and arguments of the last one.
-    pub(in crate::llm) fn take_half(&mut self) -> Option<(String, String)> {
+    pub(crate) fn take_half(&mut self) -> Option<(String, String)> {
         // Arguments that are something else than an object are whole where they are JSON.
         let is_half = |call: &Call| !call.object.is_whole() && serde_json::from_str::<IgnoredAny>(&call.arguments).is_err();
         let last = self.list.iter().rev().find(|call| is_half(call)).map(|call| (call.name.clone(), call.arguments.clone()))?;
@@ -164,7 +164,7 @@ impl Calls {
     }
 
     /// Returns the calls in the order of their indices, each with an id that no other call of the conversation has, and what was cut.
-    pub(in crate::llm) fn finish(mut self, is_taken: impl Fn(&str) -> bool) -> (Vec<ToolCall>, Option<String>) {
+    pub(crate) fn finish(mut self, is_taken: impl Fn(&str) -> bool) -> (Vec<ToolCall>, Option<String>) {
         // Indices of which some are missing or the same say nothing of the order.
         let indices: HashSet<u64> = self.list.iter().filter_map(|call| call.index).collect();
         if indices.len() == self.list.len() {

@@ -10,20 +10,20 @@ use super::Provider;
 use super::listed::Listed;
 use super::openai::Manner;
 use super::vllm;
-use crate::event::ToolMode;
-use crate::llm::asking::Asking;
-use crate::llm::control::Tokens;
-use crate::llm::error::Error;
-use crate::llm::options::Options;
-use crate::llm::probe::Probed;
-use crate::llm::probe::Server;
-use crate::llm::prompt::Prompt;
+use crate::asking::Asking;
+use crate::control::Tokens;
+use crate::error::Error;
+use crate::options::Options;
+use crate::probe::Probed;
+use crate::probe::Server;
+use crate::prompt::Prompt;
+use podbay_event::ToolMode;
 
 /// How long a page may take that one kind of server alone has.
 const STUDIO: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
-pub(in crate::llm) struct Compatible;
+pub(crate) struct Compatible;
 
 impl Provider for Compatible {
     fn probe<'a>(&'a self, asking: &'a Asking<'a>, options: &'a Options) -> BoxFuture<'a, Result<Option<Probed>, Error>> {

@@ -4,34 +4,34 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::event::Secret;
-use crate::llm::error::Error;
-use crate::llm::error::plain;
-use crate::llm::objection::unreadable;
-use crate::llm::provider::instead::Instead;
-use crate::llm::refusal::KeyFrom;
-use crate::llm::refusal::Refusal;
+use crate::error::Error;
+use crate::error::plain;
+use crate::objection::unreadable;
+use crate::provider::instead::Instead;
+use crate::refusal::KeyFrom;
+use crate::refusal::Refusal;
+use podbay_event::Secret;
 
 /// Longest message of a server that is shown, in characters.
 const MAX_MESSAGE: usize = 600;
 
 /// Where and how a failing answer came.
 #[derive(Debug, Default)]
-pub(in crate::llm) struct Failure<'a> {
-    pub(in crate::llm) endpoint: &'a str,
+pub(crate) struct Failure<'a> {
+    pub(crate) endpoint: &'a str,
     /// Stands as `***` wherever the server repeats it.
-    pub(in crate::llm) key: Option<&'a str>,
-    pub(in crate::llm) code: u16,
-    pub(in crate::llm) location: Option<&'a str>,
-    pub(in crate::llm) retry_after: Option<Duration>,
-    pub(in crate::llm) is_html: bool,
+    pub(crate) key: Option<&'a str>,
+    pub(crate) code: u16,
+    pub(crate) location: Option<&'a str>,
+    pub(crate) retry_after: Option<Duration>,
+    pub(crate) is_html: bool,
     /// How its head says that it is packed.
-    pub(in crate::llm) packed: Option<&'static str>,
+    pub(crate) packed: Option<&'static str>,
 }
 
 impl Failure<'_> {
     /// Returns the error behind an answer that is no success.
-    pub(in crate::llm) fn of_body(&self, body: &[u8]) -> Error {
+    pub(crate) fn of_body(&self, body: &[u8]) -> Error {
         if (300..400).contains(&self.code) {
             return Error::Redirect { code: self.code, location: self.clean(self.location.unwrap_or("nowhere")) };
         }
@@ -52,7 +52,7 @@ impl Failure<'_> {
     }
 
     /// Returns the error of a body that should have been JSON.
-    pub(in crate::llm) fn not_json(&self, body: &[u8]) -> Error {
+    pub(crate) fn not_json(&self, body: &[u8]) -> Error {
         let what = match Instead::of(body, self.packed, self.is_html) {
             Instead::Page { title } => Instead::Page { title: self.hide(&title) },
             other => other,
@@ -61,7 +61,7 @@ impl Failure<'_> {
     }
 
     /// Returns the error that a JSON value reports, in the body or within the stream; `None` where it reports none.
-    pub(in crate::llm) fn of_value(&self, value: &Value) -> Option<Error> {
+    pub(crate) fn of_value(&self, value: &Value) -> Option<Error> {
         let error = match value {
             // Google's errors come in a list of one.
             Value::Array(errors) if matches!(errors.as_slice(), [Value::Object(_)]) => return self.of_value(&errors[0]),

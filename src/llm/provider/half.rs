@@ -9,7 +9,7 @@ const LOST: char = char::REPLACEMENT_CHARACTER;
 
 /// Some text, and the halves at its ends whose other half may be in the piece before or after it.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(in crate::llm) struct Halved {
+pub(crate) struct Halved {
     low: Option<u16>,
     text: String,
     high: Option<u16>,
@@ -27,7 +27,7 @@ impl Halved {
         Some(Self { low: low.map(|half| half.unit), text, high: high.map(|half| half.unit) })
     }
 
-    pub(in crate::llm) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
@@ -57,11 +57,11 @@ impl From<String> for Halved {
 
 /// Joins the pieces of one text: keeps the first half of a character until the second one is there.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::llm) struct Joint(Option<u16>);
+pub(crate) struct Joint(Option<u16>);
 
 impl Joint {
     /// Returns what is known to follow now.
-    pub(in crate::llm) fn join(&mut self, piece: &Halved) -> String {
+    pub(crate) fn join(&mut self, piece: &Halved) -> String {
         if piece.is_empty() {
             return String::new();
         }
@@ -75,7 +75,7 @@ impl Joint {
     }
 
     /// Says that nothing more comes; returns what is left.
-    pub(in crate::llm) fn end(&mut self) -> String {
+    pub(crate) fn end(&mut self) -> String {
         self.0.take().map_or_else(String::new, |_| LOST.to_string())
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::llm::error::plain;
+use crate::error::plain;
 
 /// Longest title of a page that is shown, in characters.
 const MAX_TITLE: usize = 80;
@@ -25,7 +25,7 @@ pub enum Instead {
 
 impl Instead {
     /// Recognises by its head and its first bytes what came.
-    pub(in crate::llm) fn of(body: &[u8], packed: Option<&'static str>, is_html: bool) -> Self {
+    pub(crate) fn of(body: &[u8], packed: Option<&'static str>, is_html: bool) -> Self {
         const MAGIC: [(&[u8], &str); 2] = [(b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd")];
         let packed = packed.or_else(|| MAGIC.iter().find(|(magic, _)| body.starts_with(magic)).map(|(_, name)| *name));
         match packed {
@@ -50,7 +50,7 @@ impl fmt::Display for Instead {
 }
 
 /// Returns the name of how a body is packed by its header, `None` where it is not.
-pub(in crate::llm) fn packing(header: &str) -> Option<&'static str> {
+pub(crate) fn packing(header: &str) -> Option<&'static str> {
     match header.trim().to_ascii_lowercase().as_str() {
         "" | "identity" => None,
         "gzip" | "x-gzip" => Some("gzip"),
@@ -64,7 +64,7 @@ pub(in crate::llm) fn packing(header: &str) -> Option<&'static str> {
 /// Returns whether the first bytes of an answer begin a stream, `None` where they are too few to say; `is_document` is what its head says.
 ///
 /// What its lines begin like is believed more than what the server calls it.
-pub(in crate::llm) fn is_stream(head: &[u8], is_document: bool) -> Option<bool> {
+pub(crate) fn is_stream(head: &[u8], is_document: bool) -> Option<bool> {
     const LINES: [&[u8]; 5] = [b"data:", b"event:", b"id:", b"retry:", b":"];
     const MARK: &[u8] = b"\xEF\xBB\xBF";
     if MARK.starts_with(head) {

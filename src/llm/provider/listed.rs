@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::llm::error::plain;
+use crate::error::plain;
 
 /// A window beyond this is a mistake or a trick, in tokens.
 const MAX_CONTEXT: u64 = 16 * 1024 * 1024;

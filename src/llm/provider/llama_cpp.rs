@@ -15,15 +15,15 @@ use super::listed;
 use super::listed::Listed;
 use super::listed::MAX_NAME;
 use super::openai::Manner;
-use crate::event::ToolMode;
-use crate::llm::asking::Asking;
-use crate::llm::control::Tokens;
-use crate::llm::error::Error;
-use crate::llm::error::plain;
-use crate::llm::options::Options;
-use crate::llm::probe::Probed;
-use crate::llm::probe::Server;
-use crate::llm::prompt::Prompt;
+use crate::asking::Asking;
+use crate::control::Tokens;
+use crate::error::Error;
+use crate::error::plain;
+use crate::options::Options;
+use crate::probe::Probed;
+use crate::probe::Server;
+use crate::prompt::Prompt;
+use podbay_event::ToolMode;
 
 /// Pause between two questions while the model loads.
 const LOADING: Duration = Duration::from_millis(500);
@@ -37,7 +37,7 @@ const OWNER: &str = "llamacpp";
 const MAX_SLOTS: u32 = 1024;
 
 #[derive(Debug)]
-pub(in crate::llm) struct LlamaCpp;
+pub(crate) struct LlamaCpp;
 
 impl Provider for LlamaCpp {
     fn probe<'a>(&'a self, asking: &'a Asking<'a>, options: &'a Options) -> BoxFuture<'a, Result<Option<Probed>, Error>> {

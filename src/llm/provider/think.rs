@@ -14,13 +14,13 @@ const PART: usize = 1024;
 const MAX_HELD: usize = 64 * 1024;
 
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::llm) enum Part {
+pub(crate) enum Part {
     Text(String),
     Thinking(String),
 }
 
 #[derive(Debug, Default)]
-pub(in crate::llm) struct Splitter {
+pub(crate) struct Splitter {
     state: State,
     /// What may still become a tag, or space that may turn out to surround one; at most a few bytes beyond blanks.
     held: String,
@@ -57,7 +57,7 @@ enum End {
 }
 
 impl Splitter {
-    pub(in crate::llm) fn feed(&mut self, piece: &str, mut on: impl FnMut(Part)) {
+    pub(crate) fn feed(&mut self, piece: &str, mut on: impl FnMut(Part)) {
         // What is held is looked through and moved for each tag in it, so it stays short however long the piece is.
         let mut rest = piece;
         while !rest.is_empty() {
@@ -188,7 +188,7 @@ impl Splitter {
     }
 
     /// Gives out what was held back in vain.
-    pub(in crate::llm) fn finish(&mut self, mut on: impl FnMut(Part)) {
+    pub(crate) fn finish(&mut self, mut on: impl FnMut(Part)) {
         if self.state == State::Between {
             self.held = self.held.trim_start().to_owned();
         }

@@ -8,17 +8,17 @@ use serde_json::json;
 use super::Compatible;
 use super::Provider;
 use super::openai::Manner;
-use crate::llm::asking::Asking;
-use crate::llm::error::Error;
-use crate::llm::options::Options;
-use crate::llm::probe::Probed;
-use crate::llm::prompt::Prompt;
+use crate::asking::Asking;
+use crate::error::Error;
+use crate::options::Options;
+use crate::probe::Probed;
+use crate::prompt::Prompt;
 
 /// As its list of models names it.
 pub(super) const OWNER: &str = "vllm";
 
 #[derive(Debug)]
-pub(in crate::llm) struct Vllm;
+pub(crate) struct Vllm;
 
 impl Provider for Vllm {
     fn probe<'a>(&'a self, asking: &'a Asking<'a>, options: &'a Options) -> BoxFuture<'a, Result<Option<Probed>, Error>> {

@@ -1,8 +1,8 @@
 //! Programs that only read with the options that are listed here, each looked up in its manual, and with no others.
 
 use super::words::may_be_option;
-use crate::code::shell::Word;
-use crate::code::shell::WordKind;
+use podbay_code::shell::Word;
+use podbay_code::shell::WordKind;
 
 struct Program {
     name: &'static str,

@@ -10,9 +10,9 @@ use super::ground::Ground;
 use super::place;
 use super::place::Place;
 use super::words;
-use crate::code::shell::Command;
-use crate::code::shell::Script;
-use crate::code::shell::Word;
+use podbay_code::shell::Command;
+use podbay_code::shell::Script;
+use podbay_code::shell::Word;
 
 /// Verbs that lose nothing but files of the folder where they work, and how what they lose is called.
 const OF_FILES: [&str; 7] = ["checkout", "clean", "mv", "reset", "restore", "rm", "switch"];

@@ -4,8 +4,8 @@
 //! taken, and neither is whatever two kinds of awk may take apart otherwise.
 
 use super::words::may_be_option;
-use crate::code::shell::Word;
-use crate::code::shell::WordKind;
+use podbay_code::shell::Word;
+use podbay_code::shell::WordKind;
 
 /// Words of the language, and functions that only compute.
 const KNOWN: [&str; 36] = [

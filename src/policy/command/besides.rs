@@ -9,10 +9,10 @@ use super::ground::Other;
 use super::place;
 use super::unset;
 use super::unset::Given;
-use crate::code::shell::Command;
-use crate::code::shell::Script;
-use crate::code::shell::Word;
-use crate::code::shell::WordKind;
+use podbay_code::shell::Command;
+use podbay_code::shell::Script;
+use podbay_code::shell::Word;
+use podbay_code::shell::WordKind;
 
 /// Folders that are lost where a variable in front of them is empty.
 const OF_THE_SYSTEM: [&str; 10] = ["/bin", "/etc", "/home", "/lib", "/opt", "/root", "/sbin", "/srv", "/usr", "/var"];

@@ -7,8 +7,8 @@ use super::ground::Ground;
 use super::mode;
 use super::place;
 use super::words;
-use crate::code::shell::Command;
-use crate::code::shell::Word;
+use podbay_code::shell::Command;
+use podbay_code::shell::Word;
 
 /// Devices that hold file systems, or memory.
 const DEVICES: [&str; 21] = [

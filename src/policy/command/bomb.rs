@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use crate::code::shell::Command;
-use crate::code::shell::Script;
+use podbay_code::shell::Command;
+use podbay_code::shell::Script;
 
 /// Returns the name of a function that starts itself more than once, perhaps by way of others.
 pub(super) fn find(script: &Script) -> Option<&str> {

@@ -2,9 +2,9 @@
 
 use super::variables::is_own;
 use super::words::may_be_option;
-use crate::code::shell::Assignment;
-use crate::code::shell::Word;
-use crate::code::shell::WordKind;
+use podbay_code::shell::Assignment;
+use podbay_code::shell::Word;
+use podbay_code::shell::WordKind;
 
 /// Builtins that read the value of a list once more.
 const DECLARES: [&str; 6] = ["local", "declare", "typeset", "export", "readonly", "unset"];

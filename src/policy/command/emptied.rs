@@ -6,8 +6,8 @@ use super::in_place;
 use super::place;
 use super::taking;
 use super::words;
-use crate::code::shell::Command;
-use crate::code::shell::Word;
+use podbay_code::shell::Command;
+use podbay_code::shell::Word;
 
 /// Returns why a command is blocked, if it is.
 pub(super) fn reason(command: &Command, ground: &Ground) -> Option<String> {

@@ -1,7 +1,7 @@
 //! Commands that end every process there is: whatever the agent needs, too.
 
 use super::words;
-use crate::code::shell::Word;
+use podbay_code::shell::Word;
 
 /// Names of programs that have nothing in common: a pattern that finds all of them finds any.
 const ORDINARY: [&str; 5] = ["bash", "node", "podbay", "sleep 5", "vim"];

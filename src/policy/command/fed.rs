@@ -10,11 +10,11 @@ use super::taking::in_a_shell;
 use super::taking::takes;
 use super::taking::written_over;
 use super::words;
-use crate::code::shell;
-use crate::code::shell::Command;
-use crate::code::shell::Script;
-use crate::code::shell::Word;
-use crate::code::shell::WordKind;
+use podbay_code::shell;
+use podbay_code::shell::Command;
+use podbay_code::shell::Script;
+use podbay_code::shell::Word;
+use podbay_code::shell::WordKind;
 
 /// What `grep` finds in every line.
 const IN_EVERY_LINE: [&str; 7] = ["", ".", ".*", "^", "$", "^.*$", "*"];

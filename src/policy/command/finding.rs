@@ -4,9 +4,9 @@ use super::blocked::is_nothing;
 use super::ground::Ground;
 use super::place;
 use super::taking;
-use crate::code::shell::Command;
-use crate::code::shell::Word;
-use crate::policy::glob;
+use crate::glob;
+use podbay_code::shell::Command;
+use podbay_code::shell::Word;
 
 /// Tests and options that a value follows.
 const VALUED: [&str; 36] = [

@@ -7,10 +7,10 @@ use super::git_verbs::READS;
 use super::words;
 use super::words::has;
 use super::words::may_have;
-use crate::code::shell::Command;
-use crate::code::shell::Script;
-use crate::code::shell::Word;
-use crate::code::shell::WordKind;
+use podbay_code::shell::Command;
+use podbay_code::shell::Script;
+use podbay_code::shell::Word;
+use podbay_code::shell::WordKind;
 
 /// What git is used for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,7 +93,7 @@ pub(super) fn read(command: &Command) -> Option<Use> {
 }
 
 /// Returns a command of git as a rule names it: without what stands in front of the verb, and by the verb where it is a program of its own.
-pub(in crate::policy) fn plain(command: &Command) -> Option<Command> {
+pub(crate) fn plain(command: &Command) -> Option<Command> {
     const VALUED: [&str; 8] = ["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--super-prefix", "--config-env", "--attr-source"];
     let name = command.name()?;
     let mut words = vec![Word { text: "git".to_owned(), kind: WordKind::Known, plain: true, quoted: false }];

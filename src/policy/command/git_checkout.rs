@@ -3,7 +3,7 @@
 use super::words;
 use super::words::has;
 use super::words::may_have;
-use crate::code::shell::Word;
+use podbay_code::shell::Word;
 
 /// A checkout that writes over files, as against one that changes branches. In doubt it writes.
 pub(super) fn throws_away(rest: &[Word]) -> bool {

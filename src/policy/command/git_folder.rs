@@ -1,6 +1,6 @@
 //! What lies in a git folder, by names that may be patterns.
 
-use crate::code::shell;
+use podbay_code::shell;
 
 /// What a git folder holds besides its folders of submodules.
 const HELD: [&str; 10] = ["HEAD", "branches", "config", "description", "hooks", "index", "info", "logs", "objects", "packed-refs"];

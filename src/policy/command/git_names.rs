@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 
 use super::words;
-use crate::code::shell::Command;
-use crate::code::shell::Script;
-use crate::code::shell::Word;
-use crate::code::shell::WordKind;
+use podbay_code::shell::Command;
+use podbay_code::shell::Script;
+use podbay_code::shell::Word;
+use podbay_code::shell::WordKind;
 
 /// What the values of a variable have in common, none of which is an option.
 #[derive(Clone, Copy)]

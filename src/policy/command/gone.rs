@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use super::git;
 use super::git::Use;
-use crate::code::shell;
-use crate::code::shell::Command;
-use crate::code::shell::Script;
-use crate::code::shell::Word;
-use crate::event::Capability;
+use podbay_code::shell;
+use podbay_code::shell::Command;
+use podbay_code::shell::Script;
+use podbay_code::shell::Word;
+use podbay_event::Capability;
 
 /// The longest substitution that is read once more.
 const INSIDE_MAX: usize = 256;

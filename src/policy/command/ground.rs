@@ -15,14 +15,14 @@ use super::setting::Settings;
 use super::unset;
 use super::unset::Given;
 use super::words;
-use crate::code::shell::Command;
-use crate::code::shell::Guard;
-use crate::code::shell::Script;
-use crate::code::shell::Word;
-use crate::code::shell::WordKind;
-use crate::code::shell::is_folder;
-use crate::wire::BytesPath;
-use crate::wire::protected_name;
+use podbay_code::shell::Command;
+use podbay_code::shell::Guard;
+use podbay_code::shell::Script;
+use podbay_code::shell::Word;
+use podbay_code::shell::WordKind;
+use podbay_code::shell::is_folder;
+use podbay_wire::BytesPath;
+use podbay_wire::protected_name;
 
 /// Where a command stands, as far as that can be read.
 #[derive(Clone, Debug, PartialEq, Eq)]

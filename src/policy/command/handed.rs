@@ -9,10 +9,10 @@ use super::protected::may_open;
 use super::protected::named;
 use super::protected::searched;
 use super::protected::takes_names;
-use crate::code::shell::Command;
-use crate::code::shell::Script;
-use crate::code::shell::Word;
-use crate::code::shell::WordKind;
+use podbay_code::shell::Command;
+use podbay_code::shell::Script;
+use podbay_code::shell::Word;
+use podbay_code::shell::WordKind;
 
 /// Names that are handed on by way of variables.
 const KEPT_MAX: usize = 8;

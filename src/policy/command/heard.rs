@@ -5,12 +5,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::code::shell::Command;
-use crate::code::shell::RUNNING as RUNNING_FILES;
-use crate::code::shell::Script;
-use crate::code::shell::Word;
-use crate::code::shell::WrittenText;
-use crate::code::shell::is_language;
+use podbay_code::shell::Command;
+use podbay_code::shell::RUNNING as RUNNING_FILES;
+use podbay_code::shell::Script;
+use podbay_code::shell::Word;
+use podbay_code::shell::WrittenText;
+use podbay_code::shell::is_language;
 
 /// Programs that make or test what the project holds: they run sources, settings and scripts, and no text for people.
 const BUILDERS: [&str; 52] = [

@@ -1,10 +1,10 @@
 //! Programs that change files in their places and leave next to nothing of each: `sed -i d`, `sed -n -i ''`, `perl -ni -e 1`.
 
 use super::words;
-use crate::code::shell::Command;
-use crate::code::shell::LineProgram;
-use crate::code::shell::SedScripts;
-use crate::code::shell::Word;
+use podbay_code::shell::Command;
+use podbay_code::shell::LineProgram;
+use podbay_code::shell::SedScripts;
+use podbay_code::shell::Word;
 
 /// What says in `perl` and `ruby` that something is written.
 const WRITING: [&str; 5] = ["print", "say", "put", "p ", "write"];

@@ -6,8 +6,8 @@
 use std::collections::BTreeSet;
 
 use super::protected::secret;
-use crate::code::shell::Command;
-use crate::code::shell::is_language;
+use podbay_code::shell::Command;
+use podbay_code::shell::is_language;
 
 /// Programs that take an order a line.
 const BY_LINES: [&str; 13] = ["ed", "ex", "mysql", "nvim", "psql", "red", "rview", "rvim", "sqlite3", "vi", "view", "vim", "vimdiff"];
@@ -208,7 +208,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: &[&str]) {
-        let script = crate::code::shell::read(text);
+        let script = podbay_code::shell::read(text);
         let found: BTreeSet<String> = script.commands.iter().flat_map(names).collect();
         assert_eq!(found, expected.iter().map(|name| (*name).to_owned()).collect(), "{text}");
     }

@@ -4,9 +4,9 @@ use super::blocked;
 use super::place;
 use super::place::Place;
 use super::words;
-use crate::code::shell::Command;
-use crate::code::shell::Word;
-use crate::code::shell::WordKind;
+use podbay_code::shell::Command;
+use podbay_code::shell::Word;
+use podbay_code::shell::WordKind;
 
 /// Most links that are kept in mind.
 const LINKS_MAX: usize = 16;

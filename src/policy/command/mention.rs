@@ -10,11 +10,11 @@ use std::collections::BTreeSet;
 use super::heard::heard;
 use super::reading;
 use super::variables::is_own;
-use crate::code::shell::Command;
-use crate::code::shell::Redirection;
-use crate::code::shell::Script;
-use crate::code::shell::Word;
-use crate::code::shell::WordKind;
+use podbay_code::shell::Command;
+use podbay_code::shell::Redirection;
+use podbay_code::shell::Script;
+use podbay_code::shell::Word;
+use podbay_code::shell::WordKind;
 
 /// Programs, besides those that only read, whose words are names, patterns, packages or texts, and start nothing; those that have scripts or
 /// options which do are looked at by themselves.
@@ -148,12 +148,12 @@ const METHODS: [&str; 11] = ["Add", "add", "append", "arg", "args", "concat", "c
 /// Types and what stands before a text there: `String::from("push")`, `vec!["push"]`, `r"push"`.
 const TYPES: [&str; 10] = ["String", "b", "br", "char", "f", "from", "r", "string", "u", "vec"];
 /// What stands in front of a pattern for the files of programs.
-pub(in crate::policy) const PROGRAMS: &str = "/bin/";
+pub(crate) const PROGRAMS: &str = "/bin/";
 /// Most names that are looked at in one command.
-pub(in crate::policy) const NAMES_MAX: usize = 32 << 10;
+pub(crate) const NAMES_MAX: usize = 32 << 10;
 
 /// What the whole script says of each of its commands.
-pub(in crate::policy) struct Around<'a> {
+pub(crate) struct Around<'a> {
     functions: BTreeSet<&'a str>,
     /// Values that programs find in their environment.
     exported: Vec<&'a str>,
@@ -164,7 +164,7 @@ pub(in crate::policy) struct Around<'a> {
 }
 
 impl<'a> Around<'a> {
-    pub(in crate::policy) fn of(script: &'a Script) -> Self {
+    pub(crate) fn of(script: &'a Script) -> Self {
         let goes = |command: &Command| {
             matches!(command.name(), Some("cd" | "pushd"))
                 && command.arguments().iter().any(|word| word.text.trim_end_matches('/').ends_with("bin"))
@@ -209,7 +209,7 @@ fn exported(script: &Script) -> Vec<&str> {
 }
 
 /// Returns the names in what a command is given, one after the other, as far as each may be a program that it starts or copies.
-pub(in crate::policy) fn named(script: &Script, around: &Around<'_>, at: usize) -> Vec<String> {
+pub(crate) fn named(script: &Script, around: &Around<'_>, at: usize) -> Vec<String> {
     let command = &script.commands[at];
     let name = command.name().unwrap_or_default();
     let obeyed = command.assignments.iter().filter(|set| !is_own(&set.name));

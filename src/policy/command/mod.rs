@@ -56,15 +56,15 @@ pub(super) use self::mention::Around;
 pub(super) use self::mention::NAMES_MAX;
 pub(super) use self::mention::PROGRAMS;
 pub(super) use self::mention::named;
-use crate::code::shell;
-use crate::code::shell::Command;
-use crate::code::shell::Doubt;
-use crate::code::shell::Function;
-use crate::code::shell::Script;
-use crate::code::shell::Word;
-use crate::event::Capability;
-use crate::policy::exact::trimmed;
-use crate::wire::Shell;
+use crate::exact::trimmed;
+use podbay_code::shell;
+use podbay_code::shell::Command;
+use podbay_code::shell::Doubt;
+use podbay_code::shell::Function;
+use podbay_code::shell::Script;
+use podbay_code::shell::Word;
+use podbay_event::Capability;
+use podbay_wire::Shell;
 
 /// Commands with variables into which values are put, and values that are put into each.
 const VALUES_MAX: usize = 32;

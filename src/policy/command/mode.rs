@@ -4,8 +4,8 @@ use super::ground::Ground;
 use super::place;
 use super::place::Whole;
 use super::words;
-use crate::code::shell::Word;
-use crate::code::shell::WordKind;
+use podbay_code::shell::Word;
+use podbay_code::shell::WordKind;
 
 /// What is left to a file's owner.
 #[derive(Clone, Copy, PartialEq, Eq)]

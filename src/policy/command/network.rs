@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::words;
-use crate::code::shell::Command;
-use crate::code::shell::Word;
-use crate::event::Capability;
+use podbay_code::shell::Command;
+use podbay_code::shell::Word;
+use podbay_event::Capability;
 
 const UNKNOWN: &str = Capability::UNKNOWN_HOST;
 

@@ -3,12 +3,12 @@
 use super::git_folder;
 use super::git_folder::fits;
 use super::ground::Ground;
-use crate::code::shell;
-use crate::code::shell::ABOVE;
-use crate::code::shell::GIT_FOLDER;
-use crate::code::shell::HERE;
-use crate::code::shell::TOP;
-use crate::code::shell::with_value;
+use podbay_code::shell;
+use podbay_code::shell::ABOVE;
+use podbay_code::shell::GIT_FOLDER;
+use podbay_code::shell::HERE;
+use podbay_code::shell::TOP;
+use podbay_code::shell::with_value;
 
 /// Folders outside of the project that a command may do with as it likes.
 const SCRATCH: [&str; 4] = ["tmp", "var/tmp", "dev/shm", "run/user"];
@@ -296,7 +296,7 @@ mod tests {
     use super::*;
 
     fn ground(here: &str) -> Ground {
-        let script = crate::code::shell::read("ls");
+        let script = podbay_code::shell::read("ls");
         grounds(&script, Some(here)).remove(0)
     }
 

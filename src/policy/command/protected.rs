@@ -9,15 +9,15 @@ use super::ground::Ground;
 use super::in_texts;
 use super::place::precious;
 use super::words;
-use crate::code::shell;
-use crate::code::shell::Command;
-use crate::code::shell::Redirection;
-use crate::code::shell::Script;
-use crate::code::shell::Word;
-use crate::code::shell::WordKind;
-use crate::code::shell::files_of_sed;
-use crate::wire::BytesPath;
-use crate::wire::protected_name;
+use podbay_code::shell;
+use podbay_code::shell::Command;
+use podbay_code::shell::Redirection;
+use podbay_code::shell::Script;
+use podbay_code::shell::Word;
+use podbay_code::shell::WordKind;
+use podbay_code::shell::files_of_sed;
+use podbay_wire::BytesPath;
+use podbay_wire::protected_name;
 
 /// Programs whose words are no files that they open.
 const SAYS: [&str; 9] = ["echo", "printf", "test", "[", "[[", "export", ":", "set", "shopt"];
@@ -197,7 +197,7 @@ pub(super) fn among_hidden(script: &Script) -> Vec<(usize, String)> {
     }
     let stands_for = |word: &Word, name: &str| {
         let last = word.text.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
-        word.kind == WordKind::Pattern && last.starts_with(['*', '?', '[']) && crate::policy::glob::matches(last, name, true)
+        word.kind == WordKind::Pattern && last.starts_with(['*', '?', '[']) && crate::glob::matches(last, name, true)
     };
     let opening = script.commands.iter().enumerate().filter(|(_, command)| may_open(command));
     opening
@@ -414,5 +414,5 @@ fn matches(pattern: &str, name: &str) -> bool {
         simple.push(if c == '[' && end > 1 { '?' } else { c });
         rest = &rest[end..];
     }
-    crate::policy::glob::matches(&simple, name, true)
+    crate::glob::matches(&simple, name, true)
 }

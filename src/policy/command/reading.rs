@@ -15,12 +15,12 @@ use super::words::may_be_option;
 use super::words::may_begin_option;
 use super::words::may_have;
 use super::words::operands;
-use crate::code::shell::Assignment;
-use crate::code::shell::Command;
-use crate::code::shell::Redirection;
-use crate::code::shell::Script;
-use crate::code::shell::Word;
-use crate::code::shell::WordKind;
+use podbay_code::shell::Assignment;
+use podbay_code::shell::Command;
+use podbay_code::shell::Redirection;
+use podbay_code::shell::Script;
+use podbay_code::shell::Word;
+use podbay_code::shell::WordKind;
 
 /// Programs that neither write nor run anything, whatever they are given.
 const ANYTHING: [&str; 74] = [
@@ -313,8 +313,8 @@ fn find(arguments: &[Word]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::Reading;
-    use crate::event::Capability;
-    use crate::wire::Shell;
+    use podbay_event::Capability;
+    use podbay_wire::Shell;
 
     #[track_caller]
     fn check(command: &str, reads: bool) {

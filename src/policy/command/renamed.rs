@@ -8,11 +8,11 @@ use super::place;
 use super::place::Place;
 use super::place::Whole;
 use super::words;
-use crate::code::shell::Command;
-use crate::code::shell::Script;
-use crate::code::shell::Value;
-use crate::code::shell::Word;
-use crate::code::shell::WordKind;
+use podbay_code::shell::Command;
+use podbay_code::shell::Script;
+use podbay_code::shell::Value;
+use podbay_code::shell::Word;
+use podbay_code::shell::WordKind;
 
 /// Most commands of `find` that are looked at for what they move.
 const LOOKED_MAX: usize = 32;

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::reading::are_certain;
-use crate::code::shell::Word;
+use podbay_code::shell::Word;
 
 /// `sed` that prints, deletes lines or replaces in what it prints: no `w`, no `e`, no file changed.
 pub(super) fn only_reads(arguments: &[Word]) -> bool {
@@ -55,8 +55,8 @@ pub(super) fn only_reads(arguments: &[Word]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::Reading;
-    use crate::event::Capability;
-    use crate::wire::Shell;
+    use podbay_event::Capability;
+    use podbay_wire::Shell;
 
     #[track_caller]
     fn check(command: &str, reads: bool) {

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use crate::code::shell::Command;
-use crate::code::shell::Script;
-use crate::code::shell::Word;
+use podbay_code::shell::Command;
+use podbay_code::shell::Script;
+use podbay_code::shell::Word;
 
 /// A setting that ends a shell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,7 +98,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, on_error: Option<bool>, on_unset: Option<bool>) {
-        let script = crate::code::shell::read(text);
+        let script = podbay_code::shell::read(text);
         let arguments = script.commands[0].arguments();
         assert_eq!(said(arguments, Setting::OnError.named()), on_error, "{text}");
         assert_eq!(said(arguments, Setting::OnUnset.named()), on_unset, "{text}");

@@ -2,10 +2,10 @@
 
 use super::awk;
 use super::words::may_be_option;
-use crate::code::shell::Command;
-use crate::code::shell::Doubt;
-use crate::code::shell::Script;
-use crate::code::shell::SedScripts;
+use podbay_code::shell::Command;
+use podbay_code::shell::Doubt;
+use podbay_code::shell::Script;
+use podbay_code::shell::SedScripts;
 
 /// Returns why a script may start more than its commands, for what their own languages may start.
 pub(super) fn doubt(script: &Script) -> Option<Doubt> {

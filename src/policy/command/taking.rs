@@ -7,11 +7,11 @@ use super::in_place;
 use super::mode;
 use super::place;
 use super::words;
-use crate::code::shell;
-use crate::code::shell::Command;
-use crate::code::shell::Redirection;
-use crate::code::shell::Word;
-use crate::code::shell::WordKind;
+use podbay_code::shell;
+use podbay_code::shell::Command;
+use podbay_code::shell::Redirection;
+use podbay_code::shell::Word;
+use podbay_code::shell::WordKind;
 
 /// Programs that remove or empty whatever they are given.
 const REMOVE: [&str; 8] = ["rm", "srm", "unlink", "shred", "truncate", "gtruncate", "trash", "trash-put"];

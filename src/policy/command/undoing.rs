@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use super::ground::Ground;
 use super::place;
 use super::words;
-use crate::code::shell::Command;
-use crate::code::shell::Script;
-use crate::code::shell::Word;
-use crate::event::Capability;
+use podbay_code::shell::Command;
+use podbay_code::shell::Script;
+use podbay_code::shell::Word;
+use podbay_event::Capability;
 
 /// What it comes to.
 const OPERATION: &str = "checkout of files";

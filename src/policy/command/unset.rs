@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use crate::code::shell::Command;
-use crate::code::shell::Guard;
-use crate::code::shell::Script;
-use crate::code::shell::Word;
-use crate::code::shell::WordKind;
-use crate::code::shell::expansion_end;
+use podbay_code::shell::Command;
+use podbay_code::shell::Guard;
+use podbay_code::shell::Script;
+use podbay_code::shell::Word;
+use podbay_code::shell::WordKind;
+use podbay_code::shell::expansion_end;
 
 /// Variables that a shell or the box gives a value; with those whose names end as `ENDINGS` do, which images set.
 const SET: [&str; 19] = [

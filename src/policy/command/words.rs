@@ -1,5 +1,5 @@
-use crate::code::shell::Word;
-use crate::code::shell::WordKind;
+use podbay_code::shell::Word;
+use podbay_code::shell::WordKind;
 
 /// Returns whether one of the words is, or may turn out to be, one of these options.
 ///

@@ -10,15 +10,15 @@ use std::path::Path;
 use std::path::PathBuf;
 
 use super::top::Top;
-use crate::guest::keep::git::Folder;
-use crate::guest::keep::git::HOOKS;
-use crate::guest::keep::git::linked;
-use crate::guest::keep::git::obeyed;
-use crate::guest::keep::git::obeyed_in_worktree;
-use crate::sandbox::Project;
-use crate::sandbox::project::git_folder;
-use crate::wire::BytesPath;
-use crate::wire::keep::Obeyed;
+use crate::Project;
+use crate::project::git_folder;
+use podbay_guest::keep::git::Folder;
+use podbay_guest::keep::git::HOOKS;
+use podbay_guest::keep::git::linked;
+use podbay_guest::keep::git::obeyed;
+use podbay_guest::keep::git::obeyed_in_worktree;
+use podbay_wire::BytesPath;
+use podbay_wire::keep::Obeyed;
 
 /// What the names of files end in that are no programs.
 const DATA: [&[u8]; 9] = [b".toml", b".json", b".lock", b".txt", b".md", b".yml", b".yaml", b".xml", b".ini"];
@@ -46,7 +46,7 @@ pub fn obeyed_around(project: &Project) -> Vec<String> {
 }
 
 /// Says why there is no git in a session, where the person's git would find a repository for the project.
-pub(in crate::sandbox) fn why_no_git(project: &Project) -> Option<String> {
+pub(crate) fn why_no_git(project: &Project) -> Option<String> {
     if Top::of(project) != Top::None {
         return None;
     }

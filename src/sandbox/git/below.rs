@@ -6,14 +6,14 @@ use super::lent::Objects;
 use super::top::is_folder;
 use super::top::lent_at;
 use super::volume;
-use crate::engine;
-use crate::engine::Mount;
-use crate::sandbox::Error;
-use crate::sandbox::Project;
-use crate::sandbox::Spec;
-use crate::sandbox::way;
-use crate::wire::keep::GitSource;
-use crate::wire::keep::PreparedGit;
+use crate::Error;
+use crate::Project;
+use crate::Spec;
+use crate::way;
+use podbay_engine as engine;
+use podbay_engine::Mount;
+use podbay_wire::keep::GitSource;
+use podbay_wire::keep::PreparedGit;
 
 /// Most repositories below the top that have a folder in one session.
 const MOST: usize = 16;

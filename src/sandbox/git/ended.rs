@@ -1,20 +1,20 @@
 use std::path::PathBuf;
 
 use super::session::with_causes;
-use crate::event::Kind;
-use crate::guest::keep::git::ON_ITS_WAY;
-use crate::sandbox::Error;
-use crate::wire::BytesPath;
-use crate::wire::keep::Aside;
-use crate::wire::keep::AsideGit;
-use crate::wire::keep::ImportedRepository;
-use crate::wire::keep::IndexImport;
-use crate::wire::keep::MayRun;
-use crate::wire::keep::MovedRef;
-use crate::wire::keep::Named;
-use crate::wire::keep::SettledGit;
-use crate::wire::keep::WaitingGit;
-use crate::wire::keep::short;
+use crate::Error;
+use podbay_event::Kind;
+use podbay_guest::keep::git::ON_ITS_WAY;
+use podbay_wire::BytesPath;
+use podbay_wire::keep::Aside;
+use podbay_wire::keep::AsideGit;
+use podbay_wire::keep::ImportedRepository;
+use podbay_wire::keep::IndexImport;
+use podbay_wire::keep::MayRun;
+use podbay_wire::keep::MovedRef;
+use podbay_wire::keep::Named;
+use podbay_wire::keep::SettledGit;
+use podbay_wire::keep::WaitingGit;
+use podbay_wire::keep::short;
 
 /// How many of one kind are told one by one, and how much of a path there: the rest is counted.
 const MOST_TOLD: usize = 20;
@@ -236,7 +236,7 @@ impl Ended {
     }
 
     /// Says that it could not even be tried.
-    pub(in crate::sandbox) fn failed(volume: &str, error: &Error) -> Kind {
+    pub(crate) fn failed(volume: &str, error: &Error) -> Kind {
         let cause = if matches!(error, Error::Cancelled) { "there was no more time for it".to_owned() } else { with_causes(error) };
         let message = format!(
             "what the session did with git was not taken over ({cause}); the next session in this project tries it again (`{volume}`)"
@@ -292,9 +292,9 @@ fn place(path: &BytesPath) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::keep::ImportedGit;
-    use crate::wire::keep::MoreImported;
-    use crate::wire::keep::NotImported;
+    use podbay_wire::keep::ImportedGit;
+    use podbay_wire::keep::MoreImported;
+    use podbay_wire::keep::NotImported;
 
     #[test]
     fn what_is_the_persons_now_and_what_is_not_is_told_apart() {

@@ -1,10 +1,10 @@
 use tokio_util::sync::CancellationToken;
 
-use crate::engine;
-use crate::engine::Engine;
-use crate::engine::Leftover;
-use crate::engine::Owner;
-use crate::engine::Role;
+use podbay_engine as engine;
+use podbay_engine::Engine;
+use podbay_engine::Leftover;
+use podbay_engine::Owner;
+use podbay_engine::Role;
 
 /// The git folder of a session that is over, which stays because not all in it was taken over.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,8 +36,8 @@ fn left_of(volumes: &[Leftover]) -> Vec<LeftGit> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::Labels;
-    use crate::event::SessionId;
+    use podbay_engine::Labels;
+    use podbay_event::SessionId;
 
     #[test]
     fn only_what_nobody_waits_for_is_left() {

@@ -8,24 +8,24 @@ use super::top::BESIDE;
 use super::top::Top;
 use super::top::is_folder;
 use super::top::lent_at;
-use crate::engine::ContainerSpec;
-use crate::engine::Mount;
-use crate::sandbox::Error;
-use crate::sandbox::Project;
-use crate::sandbox::way;
-use crate::wire::BytesPath;
-use crate::wire::keep::PreparedGit;
+use crate::Error;
+use crate::Project;
+use crate::way;
+use podbay_engine::ContainerSpec;
+use podbay_engine::Mount;
+use podbay_wire::BytesPath;
+use podbay_wire::keep::PreparedGit;
 
 /// Most repositories of submodules of one that a box sees the objects of.
 const MOST_MODULES: usize = 64;
 
 /// The `.git` of a box.
-pub(in crate::sandbox) const DOT_GIT: &str = "/workspace/.git";
+pub(crate) const DOT_GIT: &str = "/workspace/.git";
 
 /// What a box has of git: the session's folders, and read-only of the real repositories the objects and nothing else. Their settings hold what
 /// gets in elsewhere, and names and hooks are nobody's concern in there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::sandbox) struct Lent {
+pub(crate) struct Lent {
     top: Option<LentTop>,
     below: Vec<LentBelow>,
 }
@@ -82,19 +82,19 @@ impl Lent {
     }
 
     /// Returns whether the session's folder is at a place of the project, or above it.
-    pub(in crate::sandbox) fn is_in_place_of(&self, place: &BytesPath) -> bool {
+    pub(crate) fn is_in_place_of(&self, place: &BytesPath) -> bool {
         let rest = |below: &LentBelow| place.as_bytes().strip_prefix(below.git.as_bytes()).map(<[u8]>::to_vec);
         self.below.iter().filter_map(rest).any(|rest| rest.starts_with(b"/"))
     }
 
     /// Checks that what is lent is what it was, just before the engine looks it up.
-    pub(in crate::sandbox) fn check(&self) -> Result<(), Error> {
+    pub(crate) fn check(&self) -> Result<(), Error> {
         self.top.iter().try_for_each(|top| top.objects.check())?;
         self.below.iter().try_for_each(LentBelow::check)
     }
 
     /// Puts the session's folders in the place of the real ones, which are not in the box any more then.
-    pub(in crate::sandbox) fn mount(&self, container: &mut ContainerSpec) {
+    pub(crate) fn mount(&self, container: &mut ContainerSpec) {
         if let Some(top) = &self.top {
             container.readonly_paths.retain(|path| path != DOT_GIT);
             let target = if top.pointer.is_some() { BESIDE } else { DOT_GIT };

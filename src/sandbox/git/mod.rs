@@ -35,7 +35,7 @@ pub(super) use self::reviewed::volume_of;
 pub(super) use self::reviewed::volume_of_below;
 pub(super) use self::session::SessionGit;
 pub(super) use self::settle::settle_left;
-use crate::wire::keep::Person;
+use podbay_wire::keep::Person;
 
 /// What a session's git needs besides its project.
 #[derive(Clone, Debug, PartialEq, Eq)]

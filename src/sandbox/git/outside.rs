@@ -4,23 +4,23 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use crate::guest::keep::git::Folder;
-use crate::guest::keep::git::is_repository;
-use crate::guest::keep::git::linked;
-use crate::guest::keep::git::obeyed_below;
-use crate::guest::keep::git::outside as leads_outside;
-use crate::guest::root::join;
-use crate::guest::root::split;
-use crate::sandbox::Project;
-use crate::wire::BytesPath;
-use crate::wire::keep::Obeyed;
-use crate::wire::keep::Outside;
+use crate::Project;
+use podbay_guest::keep::git::Folder;
+use podbay_guest::keep::git::is_repository;
+use podbay_guest::keep::git::linked;
+use podbay_guest::keep::git::obeyed_below;
+use podbay_guest::keep::git::outside as leads_outside;
+use podbay_guest::root::join;
+use podbay_guest::root::split;
+use podbay_wire::BytesPath;
+use podbay_wire::keep::Obeyed;
+use podbay_wire::keep::Outside;
 
 /// How many such files are looked at: each names a folder that may be anywhere.
 const MOST: usize = 100;
 
 /// Reads what can be read of them. `gits` are the `.git` below the top, folders and files.
-pub(in crate::sandbox) fn outside<'a>(project: &Project, gits: impl Iterator<Item = &'a [u8]>) -> Outside {
+pub(crate) fn outside<'a>(project: &Project, gits: impl Iterator<Item = &'a [u8]>) -> Outside {
     let mut read = Outside::default();
     let Ok(folder) = Folder::open(project.path()) else { return read };
     for git in gits.take(MOST) {

@@ -10,15 +10,15 @@ use std::path::PathBuf;
 
 use nix::libc;
 
-use crate::guest::keep::git::Filtering;
-use crate::guest::keep::git::excludes_in;
-use crate::guest::keep::git::filters_named;
-use crate::guest::keep::git::identity_in;
-use crate::guest::keep::git::line_ends_in;
-use crate::wire::BytesPath;
-use crate::wire::keep::Attributes;
-use crate::wire::keep::Identity;
-use crate::wire::keep::Person;
+use podbay_guest::keep::git::Filtering;
+use podbay_guest::keep::git::excludes_in;
+use podbay_guest::keep::git::filters_named;
+use podbay_guest::keep::git::identity_in;
+use podbay_guest::keep::git::line_ends_in;
+use podbay_wire::BytesPath;
+use podbay_wire::keep::Attributes;
+use podbay_wire::keep::Identity;
+use podbay_wire::keep::Person;
 
 /// Longest file of settings that is read.
 const LONGEST: u64 = 1 << 20;

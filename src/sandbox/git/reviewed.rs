@@ -9,40 +9,35 @@ use super::settle::Left;
 use super::settle::OfReview;
 use super::top::Top;
 use super::volume;
-use crate::engine::Engine;
-use crate::engine::Labels;
-use crate::engine::Owner;
-use crate::engine::Role;
-use crate::event::SessionId;
-use crate::sandbox;
-use crate::sandbox::Error;
-use crate::sandbox::Spec;
-use crate::wire::keep::ReviewedGit;
-use crate::wire::keep::git_of_review;
+use crate as sandbox;
+use crate::Error;
+use crate::Spec;
+use podbay_engine::Engine;
+use podbay_engine::Labels;
+use podbay_engine::Owner;
+use podbay_engine::Role;
+use podbay_event::SessionId;
+use podbay_wire::keep::ReviewedGit;
+use podbay_wire::keep::git_of_review;
 
 /// Names the volume of a session's git folder that waits with its review.
-pub(in crate::sandbox) fn volume_of(session: &SessionId) -> String {
+pub(crate) fn volume_of(session: &SessionId) -> String {
     volume::name(&git_of_review(session.as_str()))
 }
 
 /// Names the other one, which has what leads a linked worktree to its folder.
-pub(in crate::sandbox) fn volume_of_below(session: &SessionId) -> String {
+pub(crate) fn volume_of_below(session: &SessionId) -> String {
     volume::name_of_below(&git_of_review(session.as_str()))
 }
 
 /// Returns whether the volume of the git folder is there.
-pub(in crate::sandbox) async fn is_there(engine: &Engine, session: &SessionId, cancel: &CancellationToken) -> Result<bool, Error> {
+pub(crate) async fn is_there(engine: &Engine, session: &SessionId, cancel: &CancellationToken) -> Result<bool, Error> {
     let folder = engine.volume_folder(&volume_of(session), cancel).await;
     Ok(folder.map_err(Error::engine("look for the session's git folder"))?.is_some())
 }
 
 /// Makes that volume for a session that is about to begin, where its project has a repository; returns whether there is one.
-pub(in crate::sandbox) async fn keep_for_review(
-    engine: &Engine,
-    spec: &Spec,
-    session: &SessionId,
-    cancel: &CancellationToken,
-) -> Result<bool, Error> {
+pub(crate) async fn keep_for_review(engine: &Engine, spec: &Spec, session: &SessionId, cancel: &CancellationToken) -> Result<bool, Error> {
     if is_there(engine, session, cancel).await? {
         return Ok(true);
     }

@@ -12,23 +12,23 @@ use super::outside::outside;
 use super::settle;
 use super::top::Top;
 use super::volume;
-use crate::engine::Engine;
-use crate::engine::Labels;
-use crate::event::InstanceId;
-use crate::event::SessionId;
-use crate::sandbox::Error;
-use crate::sandbox::Spec;
-use crate::sandbox::docker;
-use crate::sandbox::docker::Running;
-use crate::sandbox::keeper::Keeper;
-use crate::sandbox::keeper::Purpose;
-use crate::wire::BytesPath;
-use crate::wire::keep::Find;
-use crate::wire::keep::GitAnswer;
-use crate::wire::keep::GitOrder;
-use crate::wire::keep::Obeyed;
-use crate::wire::keep::PreparedGit;
-use crate::wire::keep::git_of_review;
+use crate::Error;
+use crate::Spec;
+use crate::docker;
+use crate::docker::Running;
+use crate::keeper::Keeper;
+use crate::keeper::Purpose;
+use podbay_engine::Engine;
+use podbay_engine::Labels;
+use podbay_event::InstanceId;
+use podbay_event::SessionId;
+use podbay_wire::BytesPath;
+use podbay_wire::keep::Find;
+use podbay_wire::keep::GitAnswer;
+use podbay_wire::keep::GitOrder;
+use podbay_wire::keep::Obeyed;
+use podbay_wire::keep::PreparedGit;
+use podbay_wire::keep::git_of_review;
 
 /// What is said where the box of a session has no git folder of its own.
 const READ_ONLY: &str = "git can only read in this session";
@@ -36,7 +36,7 @@ const READ_ONLY: &str = "git can only read in this session";
 const NOTHING: &str = "git does not work in this session";
 
 /// The git of one session.
-pub(in crate::sandbox) struct SessionGit {
+pub(crate) struct SessionGit {
     /// Names it to the keeper, and its volume. A session that is gone on with has another one.
     id: String,
     /// The review that its changes wait in, if they do: what it does with git waits there, too.
@@ -77,17 +77,17 @@ impl Seen {
 }
 
 impl SessionGit {
-    pub(in crate::sandbox) fn new(session: &SessionId, options: Options) -> Self {
+    pub(crate) fn new(session: &SessionId, options: Options) -> Self {
         Self { id: format!("{session}-{}", InstanceId::random()), review: None, options, state: Mutex::default() }
     }
 
     /// The git of a session whose changes are held back. Going on in its review it goes on in the same folder.
-    pub(in crate::sandbox) fn of_review(session: &SessionId, options: Options) -> Self {
+    pub(crate) fn of_review(session: &SessionId, options: Options) -> Self {
         Self { id: git_of_review(session.as_str()), review: Some(session.clone()), options, state: Mutex::default() }
     }
 
     /// Makes the box of the session, and before that or beside it the session's folder.
-    pub(in crate::sandbox) async fn start_box(
+    pub(crate) async fn start_box(
         &self,
         engine: &Engine,
         spec: &Spec,
@@ -164,7 +164,7 @@ impl SessionGit {
     }
 
     /// Writes down how the project is, for a session whose box is somebody else's: that has no folder for it.
-    pub(in crate::sandbox) async fn look_on(
+    pub(crate) async fn look_on(
         &self,
         engine: &Engine,
         spec: &Spec,
@@ -258,21 +258,21 @@ impl SessionGit {
     }
 
     /// Returns what the person's git obeys in the project, as the real settings said before anything ran.
-    pub(in crate::sandbox) async fn obeyed(&self) -> Obeyed {
+    pub(crate) async fn obeyed(&self) -> Obeyed {
         self.state.lock().await.obeyed.clone()
     }
 
     /// Returns what the last box has of the session's.
-    pub(in crate::sandbox) async fn lent(&self) -> Option<Lent> {
+    pub(crate) async fn lent(&self) -> Option<Lent> {
         self.state.lock().await.given.clone()
     }
 
-    pub(in crate::sandbox) fn volume(&self) -> String {
+    pub(crate) fn volume(&self) -> String {
         volume::name(&self.id)
     }
 
     /// From now on commands may run.
-    pub(in crate::sandbox) async fn seal(&self) -> Vec<String> {
+    pub(crate) async fn seal(&self) -> Vec<String> {
         let mut state = self.state.lock().await;
         state.is_sealed = true;
         std::mem::take(&mut state.notes)
@@ -280,7 +280,7 @@ impl SessionGit {
 
     /// Takes over what the session left; `None`: nobody knows how the project was. `is_top_theirs`: whether the `.git` at the top is the
     /// person's.
-    pub(in crate::sandbox) async fn settle(
+    pub(crate) async fn settle(
         &self,
         engine: &Engine,
         spec: &Spec,
@@ -299,7 +299,7 @@ impl SessionGit {
     }
 
     /// Removes what a session has that never began; one that is on record is settled at the next start.
-    pub(in crate::sandbox) async fn forget(&self, engine: &Engine) {
+    pub(crate) async fn forget(&self, engine: &Engine) {
         // That of a review goes with the review.
         if self.review.is_none() && !self.state.lock().await.is_on_record {
             volume::remove(engine, &self.id).await;
@@ -373,8 +373,8 @@ pub(super) fn with_causes(error: &Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::keep::GitRefusal;
-    use crate::wire::keep::PreparedRepository;
+    use podbay_wire::keep::GitRefusal;
+    use podbay_wire::keep::PreparedRepository;
 
     #[test]
     fn where_git_cannot_even_read_that_is_said() {

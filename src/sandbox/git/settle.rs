@@ -12,23 +12,23 @@ use super::below;
 use super::below::BELOW;
 use super::top::Top;
 use super::volume;
-use crate::engine::Engine;
-use crate::engine::Labels;
-use crate::engine::Leftover;
-use crate::engine::Mount;
-use crate::engine::Owner;
-use crate::engine::Role;
-use crate::sandbox::DEFAULT_IMAGE;
-use crate::sandbox::Error;
-use crate::sandbox::Spec;
-use crate::sandbox::keeper::Keeper;
-use crate::sandbox::keeper::Purpose;
-use crate::wire::BytesPath;
-use crate::wire::keep::GitAnswer;
-use crate::wire::keep::GitOrder;
-use crate::wire::keep::ReviewOrder;
-use crate::wire::keep::ReviewedGit;
-use crate::wire::keep::git_of_review;
+use crate::DEFAULT_IMAGE;
+use crate::Error;
+use crate::Spec;
+use crate::keeper::Keeper;
+use crate::keeper::Purpose;
+use podbay_engine::Engine;
+use podbay_engine::Labels;
+use podbay_engine::Leftover;
+use podbay_engine::Mount;
+use podbay_engine::Owner;
+use podbay_engine::Role;
+use podbay_wire::BytesPath;
+use podbay_wire::keep::GitAnswer;
+use podbay_wire::keep::GitOrder;
+use podbay_wire::keep::ReviewOrder;
+use podbay_wire::keep::ReviewedGit;
+use podbay_wire::keep::git_of_review;
 
 /// A session that is over.
 pub(super) struct Left<'a> {
@@ -134,7 +134,7 @@ async fn to_its_end(
 }
 
 /// Settles the sessions of a project whose controllers were killed, before another one begins; returns what came of each.
-pub(in crate::sandbox) async fn settle_left(
+pub(crate) async fn settle_left(
     engine: &Engine,
     spec: &Spec,
     labels: &Labels,

@@ -2,12 +2,12 @@ use std::fs;
 use std::path::Path;
 use std::path::PathBuf;
 
-use crate::engine::Mount;
-use crate::guest::keep::git::linked;
-use crate::sandbox::Project;
-use crate::sandbox::project::git_folder;
-use crate::wire::BytesPath;
-use crate::wire::keep::GitSource;
+use crate::Project;
+use crate::project::git_folder;
+use podbay_engine::Mount;
+use podbay_guest::keep::git::linked;
+use podbay_wire::BytesPath;
+use podbay_wire::keep::GitSource;
 
 /// Where a keeper sees the session's folder, and the repository that a linked worktree belongs to.
 const SESSION: &str = "/session/0";

@@ -1,14 +1,14 @@
 use tokio_util::sync::CancellationToken;
 
-use crate::engine::Engine;
-use crate::engine::Labels;
-use crate::engine::Owner;
-use crate::engine::Role;
-use crate::event::InstanceId;
-use crate::guest;
-use crate::sandbox::Error;
-use crate::sandbox::Spec;
-use crate::sandbox::guest_volume::bare;
+use crate::Error;
+use crate::Spec;
+use crate::guest_volume::bare;
+use podbay_engine::Engine;
+use podbay_engine::Labels;
+use podbay_engine::Owner;
+use podbay_engine::Role;
+use podbay_event::InstanceId;
+use podbay_guest as guest;
 
 /// How the volume of a session's git folder is named.
 const PREFIX: &str = "podbay-git-";

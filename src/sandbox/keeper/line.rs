@@ -12,13 +12,13 @@ use tokio_util::codec::FramedWrite;
 use tokio_util::codec::LengthDelimitedCodec;
 use tokio_util::sync::CancellationToken;
 
-use crate::wire::PROTOCOL;
-use crate::wire::frame;
-use crate::wire::keep::FromKeeper;
-use crate::wire::keep::KeeperHello;
-use crate::wire::keep::Kept;
-use crate::wire::keep::Order;
-use crate::wire::keep::ToKeeper;
+use podbay_wire::PROTOCOL;
+use podbay_wire::frame;
+use podbay_wire::keep::FromKeeper;
+use podbay_wire::keep::KeeperHello;
+use podbay_wire::keep::Kept;
+use podbay_wire::keep::Order;
+use podbay_wire::keep::ToKeeper;
 
 /// Why a keeper did not do what it was told.
 #[derive(Debug, Error)]
@@ -112,8 +112,8 @@ mod tests {
     use tokio::io::DuplexStream;
 
     use super::*;
-    use crate::wire::keep::Find;
-    use crate::wire::keep::Found;
+    use podbay_wire::keep::Find;
+    use podbay_wire::keep::Found;
 
     const SOON: Duration = Duration::from_secs(20);
 

@@ -3,20 +3,20 @@ use std::collections::BTreeSet;
 use sha2::Digest;
 use tokio_util::sync::CancellationToken;
 
-use crate::engine;
-use crate::engine::Content;
-use crate::engine::Engine;
-use crate::engine::Labels;
-use crate::engine::Leftover;
-use crate::engine::Owner;
-use crate::engine::Role;
-use crate::engine::VolumeFile;
-use crate::event::InstanceId;
-use crate::guest;
-use crate::sandbox::Error;
-use crate::sandbox::Project;
-use crate::sandbox::Spec;
-use crate::sandbox::guest_volume::bare;
+use crate::Error;
+use crate::Project;
+use crate::Spec;
+use crate::guest_volume::bare;
+use podbay_engine as engine;
+use podbay_engine::Content;
+use podbay_engine::Engine;
+use podbay_engine::Labels;
+use podbay_engine::Leftover;
+use podbay_engine::Owner;
+use podbay_engine::Role;
+use podbay_engine::VolumeFile;
+use podbay_event::InstanceId;
+use podbay_guest as guest;
 
 /// Names the volume in which the keeper keeps what must outlive a session: snapshots, and how a session's git began.
 ///

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::wire::ArchiveAction;
-use crate::wire::Call;
-use crate::wire::Fault;
-use crate::wire::GitQuery;
-use crate::wire::Processes;
-use crate::wire::frame;
-use crate::wire::message::MAX_CALLS;
+use podbay_wire::ArchiveAction;
+use podbay_wire::Call;
+use podbay_wire::Fault;
+use podbay_wire::GitQuery;
+use podbay_wire::Processes;
+use podbay_wire::frame;
+use podbay_wire::message::MAX_CALLS;
 
 /// Most characters of a guest's own words in an error.
 const MAX_WORDS: usize = 500;
@@ -120,7 +120,7 @@ pub(super) fn harmless(text: &str, limit: usize) -> String {
 
 /// Names a call in an error.
 pub(super) fn describe(call: &Call) -> String {
-    let path = |path: &crate::wire::BytesPath| harmless(&path.to_text(), 200);
+    let path = |path: &podbay_wire::BytesPath| harmless(&path.to_text(), 200);
     match call {
         Call::ByName { call } => describe(call),
         Call::ReadFile(read) => format!("read {}", read.path.as_ref().map_or_else(|| "files".to_owned(), path)),

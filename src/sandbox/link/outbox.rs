@@ -147,7 +147,7 @@ mod tests {
     use tokio_util::codec::LengthDelimitedCodec;
 
     use super::*;
-    use crate::wire::frame;
+    use podbay_wire::frame;
 
     fn pair(bytes: usize) -> (Outbox, FramedRead<DuplexStream, LengthDelimitedCodec>) {
         let (ours, theirs) = tokio::io::duplex(bytes);

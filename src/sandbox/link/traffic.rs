@@ -22,16 +22,16 @@ use super::open::CallUpdate;
 use super::outbox::Full;
 use super::outbox::MAX_WAITING;
 use super::outbox::Outbox;
-use crate::wire::Call;
-use crate::wire::CallId;
-use crate::wire::Output;
-use crate::wire::frame;
-use crate::wire::message::CHUNK;
-use crate::wire::message::MAX_CALLS;
-use crate::wire::message::ToGuest;
-use crate::wire::message::ToHost;
-use crate::wire::message::WINDOW;
-use crate::wire::message::cost;
+use podbay_wire::Call;
+use podbay_wire::CallId;
+use podbay_wire::Output;
+use podbay_wire::frame;
+use podbay_wire::message::CHUNK;
+use podbay_wire::message::MAX_CALLS;
+use podbay_wire::message::ToGuest;
+use podbay_wire::message::ToHost;
+use podbay_wire::message::WINDOW;
+use podbay_wire::message::cost;
 
 /// Frames for calls that are not under way, before the stream is given up.
 const MAX_STRAY: u32 = 1000;

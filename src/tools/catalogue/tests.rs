@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::wire::Call;
+use podbay_wire::Call;
 
 fn catalogue() -> Catalogue {
     Catalogue::new(&Options::default())

@@ -2,16 +2,16 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::json;
 
-use crate::policy::Action;
-use crate::tools::Options;
-use crate::tools::Set;
-use crate::tools::arguments::filled;
-use crate::tools::arguments::parse;
-use crate::tools::patch;
-use crate::tools::tool::Tool;
-use crate::tools::tool::object;
-use crate::wire::ApplyPatch;
-use crate::wire::Call;
+use crate::Options;
+use crate::Set;
+use crate::arguments::filled;
+use crate::arguments::parse;
+use crate::patch;
+use crate::tool::Tool;
+use crate::tool::object;
+use podbay_policy::Action;
+use podbay_wire::ApplyPatch;
+use podbay_wire::Call;
 
 #[derive(Deserialize)]
 struct Arguments {

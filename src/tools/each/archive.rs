@@ -1,15 +1,15 @@
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::policy::Action;
-use crate::tools::arguments::filled;
-use crate::tools::arguments::parse;
-use crate::tools::tool::Tool;
-use crate::tools::tool::object;
-use crate::wire::Archive;
-use crate::wire::ArchiveAction;
-use crate::wire::BytesPath;
-use crate::wire::Call;
+use crate::arguments::filled;
+use crate::arguments::parse;
+use crate::tool::Tool;
+use crate::tool::object;
+use podbay_policy::Action;
+use podbay_wire::Archive;
+use podbay_wire::ArchiveAction;
+use podbay_wire::BytesPath;
+use podbay_wire::Call;
 
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "snake_case")]

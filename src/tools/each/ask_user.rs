@@ -2,13 +2,13 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::json;
 
-use crate::policy::Action;
-use crate::policy::HostCall;
-use crate::tools::Set;
-use crate::tools::arguments::filled;
-use crate::tools::arguments::parse;
-use crate::tools::tool::Tool;
-use crate::tools::tool::object;
+use crate::Set;
+use crate::arguments::filled;
+use crate::arguments::parse;
+use crate::tool::Tool;
+use crate::tool::object;
+use podbay_policy::Action;
+use podbay_policy::HostCall;
 
 /// Answers to choose from that a person can take in at once.
 const MOST_OPTIONS: usize = 10;

@@ -1,14 +1,14 @@
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::policy::Action;
-use crate::tools::arguments::filled;
-use crate::tools::arguments::parse;
-use crate::tools::tool::Tool;
-use crate::tools::tool::object;
-use crate::wire::BytesPath;
-use crate::wire::Call;
-use crate::wire::Cd;
+use crate::arguments::filled;
+use crate::arguments::parse;
+use crate::tool::Tool;
+use crate::tool::object;
+use podbay_policy::Action;
+use podbay_wire::BytesPath;
+use podbay_wire::Call;
+use podbay_wire::Cd;
 
 #[derive(Deserialize)]
 struct Arguments {

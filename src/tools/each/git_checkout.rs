@@ -3,10 +3,10 @@ use serde_json::json;
 
 use super::git_status::git;
 use super::git_status::word;
-use crate::tools::arguments::parse;
-use crate::tools::tool::Tool;
-use crate::tools::tool::object;
-use crate::wire::GitQuery;
+use crate::arguments::parse;
+use crate::tool::Tool;
+use crate::tool::object;
+use podbay_wire::GitQuery;
 
 #[derive(Deserialize)]
 struct Arguments {

@@ -3,14 +3,14 @@ use serde_json::Value;
 use serde_json::json;
 
 use super::git_status::git;
-use crate::policy::Action;
-use crate::tools::Options;
-use crate::tools::arguments::filled;
-use crate::tools::arguments::parse;
-use crate::tools::tool::Tool;
-use crate::tools::tool::object;
-use crate::wire::BytesPath;
-use crate::wire::GitQuery;
+use crate::Options;
+use crate::arguments::filled;
+use crate::arguments::parse;
+use crate::tool::Tool;
+use crate::tool::object;
+use podbay_policy::Action;
+use podbay_wire::BytesPath;
+use podbay_wire::GitQuery;
 
 #[derive(Deserialize)]
 struct Arguments {
@@ -65,7 +65,7 @@ fn make(arguments: Value, options: &Options, _: &mut Vec<String>) -> Result<Acti
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::Call;
+    use podbay_wire::Call;
 
     #[test]
     fn a_list_without_a_file_is_not_taken_for_all_that_has_changed() {

@@ -3,11 +3,11 @@ use serde_json::json;
 
 use super::git_status::REPOSITORY;
 use super::git_status::git;
-use crate::tools::arguments::parse;
-use crate::tools::tool::Tool;
-use crate::tools::tool::object;
-use crate::wire::GitQuery;
-use crate::wire::GitStash;
+use crate::arguments::parse;
+use crate::tool::Tool;
+use crate::tool::object;
+use podbay_wire::GitQuery;
+use podbay_wire::GitStash;
 
 #[derive(Deserialize)]
 struct Arguments {

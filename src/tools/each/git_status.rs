@@ -1,16 +1,16 @@
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::policy::Action;
-use crate::tools::Options;
-use crate::tools::Set;
-use crate::tools::arguments::parse;
-use crate::tools::tool::Tool;
-use crate::tools::tool::object;
-use crate::wire::BytesPath;
-use crate::wire::Call;
-use crate::wire::Git;
-use crate::wire::GitQuery;
+use crate::Options;
+use crate::Set;
+use crate::arguments::parse;
+use crate::tool::Tool;
+use crate::tool::object;
+use podbay_policy::Action;
+use podbay_wire::BytesPath;
+use podbay_wire::Call;
+use podbay_wire::Git;
+use podbay_wire::GitQuery;
 
 /// How long git may take, in milliseconds: a status of a large tree reads all of it.
 const TIMEOUT_MS: u64 = 60_000;

@@ -2,16 +2,16 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::json;
 
-use crate::policy::Action;
-use crate::tools::Options;
-use crate::tools::Set;
-use crate::tools::arguments::bounded;
-use crate::tools::arguments::folder;
-use crate::tools::arguments::parse;
-use crate::tools::tool::Tool;
-use crate::tools::tool::object;
-use crate::wire::Call;
-use crate::wire::ListDirectory;
+use crate::Options;
+use crate::Set;
+use crate::arguments::bounded;
+use crate::arguments::folder;
+use crate::arguments::parse;
+use crate::tool::Tool;
+use crate::tool::object;
+use podbay_policy::Action;
+use podbay_wire::Call;
+use podbay_wire::ListDirectory;
 
 #[derive(Deserialize)]
 struct Arguments {

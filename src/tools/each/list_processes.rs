@@ -1,10 +1,10 @@
 use serde_json::json;
 
-use crate::policy::Action;
-use crate::tools::tool::Tool;
-use crate::tools::tool::object;
-use crate::wire::Call;
-use crate::wire::Processes;
+use crate::tool::Tool;
+use crate::tool::object;
+use podbay_policy::Action;
+use podbay_wire::Call;
+use podbay_wire::Processes;
 
 pub(super) fn tool() -> Tool {
     Tool::new("list_processes", "List the background processes of this session.", object(&json!({}), &[]), |_, _, _| {

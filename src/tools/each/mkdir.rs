@@ -2,15 +2,15 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::json;
 
-use crate::policy::Action;
-use crate::tools::Options;
-use crate::tools::arguments::ONE_PATH;
-use crate::tools::arguments::named;
-use crate::tools::arguments::parse;
-use crate::tools::tool::Tool;
-use crate::tools::tool::object;
-use crate::wire::Call;
-use crate::wire::Mkdir;
+use crate::Options;
+use crate::arguments::ONE_PATH;
+use crate::arguments::named;
+use crate::arguments::parse;
+use crate::tool::Tool;
+use crate::tool::object;
+use podbay_policy::Action;
+use podbay_wire::Call;
+use podbay_wire::Mkdir;
 
 #[derive(Deserialize)]
 struct Arguments {

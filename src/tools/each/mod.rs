@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn each_file_is_a_tool_of_its_name_and_none_is_missing() {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/tools/each");
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/each");
         let names = std::fs::read_dir(folder).expect("the sources").map(|entry| entry.expect("an entry").file_name());
         let mut files: Vec<String> = names.filter_map(|name| Some(name.to_str()?.strip_suffix(".rs")?.to_owned())).collect();
         files.retain(|name| name != "mod");

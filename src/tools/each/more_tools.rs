@@ -3,17 +3,17 @@ use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
 
-use crate::policy::Action;
-use crate::policy::FindTools;
-use crate::policy::HostCall;
-use crate::tools::Set;
-use crate::tools::arguments::bounded;
-use crate::tools::arguments::parse;
-use crate::tools::tool::Tool;
-use crate::tools::tool::object;
+use crate::Set;
+use crate::arguments::bounded;
+use crate::arguments::parse;
+use crate::tool::Tool;
+use crate::tool::object;
+use podbay_policy::Action;
+use podbay_policy::FindTools;
+use podbay_policy::HostCall;
 
 /// The tool through which all others are reached.
-pub(in crate::tools) const NAME: &str = "more_tools";
+pub(crate) const NAME: &str = "more_tools";
 
 /// Tools that are shown of those with the words that were looked for.
 const FOUND: u32 = 10;
@@ -31,10 +31,10 @@ struct Arguments {
 
 /// A call of another tool that was wrapped in one of this.
 #[derive(Debug)]
-pub(in crate::tools) struct Wrapped {
-    pub(in crate::tools) name: String,
+pub(crate) struct Wrapped {
+    pub(crate) name: String,
     /// JSON text.
-    pub(in crate::tools) arguments: String,
+    pub(crate) arguments: String,
 }
 
 /// Finds and calls the tools that the model is not told of, so that they cost no room in every request and the beginning of the prompt
@@ -82,7 +82,7 @@ pub(super) fn tool() -> Tool {
 }
 
 /// Returns the call that is wrapped in this one, if it is one: a tool is named and its arguments are there, be they none.
-pub(in crate::tools) fn wrapped(arguments: &Map<String, Value>) -> Result<Option<Wrapped>, String> {
+pub(crate) fn wrapped(arguments: &Map<String, Value>) -> Result<Option<Wrapped>, String> {
     let Some(inner) = arguments.get("arguments") else { return Ok(None) };
     let Some(name) = arguments.get("tool").and_then(Value::as_str) else {
         return Err("`tool` is missing: the name of the tool that `arguments` are for".to_owned());

@@ -2,15 +2,15 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::json;
 
-use crate::policy::Action;
-use crate::tools::Options;
-use crate::tools::arguments::TWO_PATHS;
-use crate::tools::arguments::parse;
-use crate::tools::arguments::path;
-use crate::tools::tool::Tool;
-use crate::tools::tool::object;
-use crate::wire::Call;
-use crate::wire::MoveFile;
+use crate::Options;
+use crate::arguments::TWO_PATHS;
+use crate::arguments::parse;
+use crate::arguments::path;
+use crate::tool::Tool;
+use crate::tool::object;
+use podbay_policy::Action;
+use podbay_wire::Call;
+use podbay_wire::MoveFile;
 
 #[derive(Deserialize)]
 struct Arguments {

@@ -3,17 +3,17 @@ use serde_json::Value;
 use serde_json::json;
 
 use super::edit_file::OneEdit;
-use crate::policy::Action;
-use crate::tools::Options;
-use crate::tools::Set;
-use crate::tools::arguments::named;
-use crate::tools::arguments::parse;
-use crate::tools::tool::Tool;
-use crate::tools::tool::object;
-use crate::wire::Call;
-use crate::wire::FileEdit;
-use crate::wire::MultiEdit;
-use crate::wire::Replacement;
+use crate::Options;
+use crate::Set;
+use crate::arguments::named;
+use crate::arguments::parse;
+use crate::tool::Tool;
+use crate::tool::object;
+use podbay_policy::Action;
+use podbay_wire::Call;
+use podbay_wire::FileEdit;
+use podbay_wire::MultiEdit;
+use podbay_wire::Replacement;
 
 #[derive(Deserialize)]
 struct Arguments {

@@ -2,17 +2,17 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::json;
 
-use crate::policy::Action;
-use crate::policy::HostCall;
-use crate::tools::Options;
-use crate::tools::Set;
-use crate::tools::arguments::bounded;
-use crate::tools::arguments::named;
-use crate::tools::arguments::parse;
-use crate::tools::tool::Tool;
-use crate::tools::tool::object;
-use crate::wire::Call;
-use crate::wire::ReadFile;
+use crate::Options;
+use crate::Set;
+use crate::arguments::bounded;
+use crate::arguments::named;
+use crate::arguments::parse;
+use crate::tool::Tool;
+use crate::tool::object;
+use podbay_policy::Action;
+use podbay_policy::HostCall;
+use podbay_wire::Call;
+use podbay_wire::ReadFile;
 
 /// How a path names an artifact instead of a file.
 const ARTIFACT: &str = "artifact:";

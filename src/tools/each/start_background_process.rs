@@ -2,10 +2,10 @@ use serde_json::Value;
 use serde_json::json;
 
 use super::bash;
-use crate::policy::Action;
-use crate::tools::Options;
-use crate::tools::tool::Tool;
-use crate::tools::tool::object;
+use crate::Options;
+use crate::tool::Tool;
+use crate::tool::object;
+use podbay_policy::Action;
 
 /// A command that is left running: `bash` with `background`, so that it is read and judged as one.
 pub(super) fn tool() -> Tool {

@@ -2,12 +2,12 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::get_process_output::process;
-use crate::policy::Action;
-use crate::tools::arguments::parse;
-use crate::tools::tool::Tool;
-use crate::tools::tool::object;
-use crate::wire::Call;
-use crate::wire::Processes;
+use crate::arguments::parse;
+use crate::tool::Tool;
+use crate::tool::object;
+use podbay_policy::Action;
+use podbay_wire::Call;
+use podbay_wire::Processes;
 
 #[derive(Deserialize)]
 struct Arguments {

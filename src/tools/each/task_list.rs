@@ -1,20 +1,20 @@
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::policy::Action;
-use crate::policy::HostCall;
-use crate::policy::Task;
-use crate::policy::TaskChange;
-use crate::policy::TaskStatus;
-use crate::tools::Set;
-use crate::tools::arguments::filled;
-use crate::tools::arguments::parse;
-use crate::tools::tool::Tool;
-use crate::tools::tool::object;
+use crate::Set;
+use crate::arguments::filled;
+use crate::arguments::parse;
+use crate::tool::Tool;
+use crate::tool::object;
+use podbay_policy::Action;
+use podbay_policy::HostCall;
+use podbay_policy::Task;
+use podbay_policy::TaskChange;
+use podbay_policy::TaskStatus;
 
-pub(in crate::tools) const NAME: &str = "task_list";
+pub(crate) const NAME: &str = "task_list";
 /// Tasks that a list may hold; a longer one is no plan any more.
-pub(in crate::tools) const MOST: usize = 50;
+pub(crate) const MOST: usize = 50;
 /// Characters of one task.
 const LONGEST: usize = 500;
 

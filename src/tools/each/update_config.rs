@@ -1,13 +1,13 @@
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::policy::Action;
-use crate::tools::arguments::parse;
-use crate::tools::tool::Tool;
-use crate::tools::tool::object;
-use crate::wire::Call;
-use crate::wire::UpdateConfig;
-use crate::wire::is_hidden;
+use crate::arguments::parse;
+use crate::tool::Tool;
+use crate::tool::object;
+use podbay_policy::Action;
+use podbay_wire::Call;
+use podbay_wire::UpdateConfig;
+use podbay_wire::is_hidden;
 
 /// Bytes of one section; what is read of all of them together is not much more.
 const LARGEST: usize = 20_000;

@@ -3,10 +3,10 @@
 use super::BlockOn;
 use super::HookOptions;
 use super::OnTimeout;
-use crate::tools::limit_words;
-use crate::wire::End;
-use crate::wire::Limit;
-use crate::wire::Output;
+use crate::limit_words;
+use podbay_wire::End;
+use podbay_wire::Limit;
+use podbay_wire::Output;
 
 /// Most characters of what a hook said that go into a reason or an event.
 const SAID: usize = 2000;

@@ -1,6 +1,6 @@
 //! Commands that the person's settings tie to moments of a session, and what they hold back.
 //!
-//! A hook is judged, and reaches the sandbox or the host, the way every call does: [`Policy::judge_hook`](crate::policy::Policy::judge_hook)
+//! A hook is judged, and reaches the sandbox or the host, the way every call does: [`Policy::judge_hook`](podbay_policy::Policy::judge_hook)
 //! and dispatch. What it is told it finds on its standard input, as one JSON object ([`told`]), and in its environment; what it says is
 //! read to its end and kept up to a bound. Before a call it can hold the call back; nobody waits for one that comes after.
 
@@ -25,8 +25,8 @@ pub use options::HookOptions;
 pub use options::OnTimeout;
 pub use options::Place;
 
-use crate::event::Moment;
-use crate::event::SessionId;
+use podbay_event::Moment;
+use podbay_event::SessionId;
 
 /// Most hooks that wait for their turn after calls; a session that makes calls faster than its hooks end loses some, and hears of it.
 const WAITING: usize = 64;

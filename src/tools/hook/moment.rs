@@ -15,26 +15,26 @@ use super::end::Meaning;
 use super::end::Ran;
 use super::told::Told;
 use super::told::short;
-use crate::event::CallStatus;
-use crate::event::HookOutcome;
-use crate::event::Kind;
-use crate::event::Moment;
-use crate::event::Sink;
-use crate::event::ToolCall;
-use crate::policy::Action;
-use crate::policy::Approved;
-use crate::policy::HostCall;
-use crate::policy::Verdict;
-use crate::tools::Options;
-use crate::tools::Pipeline;
-use crate::tools::PipelineError;
-use crate::tools::Services;
-use crate::tools::Workspace;
-use crate::tools::dispatch::dispatch_hook;
-use crate::wire;
-use crate::wire::Call;
-use crate::wire::Shell;
-use crate::wire::message::Stream;
+use crate::Options;
+use crate::Pipeline;
+use crate::PipelineError;
+use crate::Services;
+use crate::Workspace;
+use crate::dispatch::dispatch_hook;
+use podbay_event::CallStatus;
+use podbay_event::HookOutcome;
+use podbay_event::Kind;
+use podbay_event::Moment;
+use podbay_event::Sink;
+use podbay_event::ToolCall;
+use podbay_policy::Action;
+use podbay_policy::Approved;
+use podbay_policy::HostCall;
+use podbay_policy::Verdict;
+use podbay_wire as wire;
+use podbay_wire::Call;
+use podbay_wire::Shell;
+use podbay_wire::message::Stream;
 
 /// How much of each stream of a hook is kept, in bytes.
 const KEPT: usize = 64 * 1024;
@@ -88,7 +88,7 @@ impl Pipeline {
     }
 
     /// Asks the hooks about a call that was allowed.
-    pub(in crate::tools) async fn before_call(&self, call: &ToolCall, name: &str, cancel: &CancellationToken) -> Result<(), Held> {
+    pub(crate) async fn before_call(&self, call: &ToolCall, name: &str, cancel: &CancellationToken) -> Result<(), Held> {
         let Some(input) = self.input_for(Moment::PreToolUse, call) else { return Ok(()) };
         let told = Told {
             call: Some(&call.id),
@@ -100,7 +100,7 @@ impl Pipeline {
     }
 
     /// Has the hooks told what came of a call, one after another, while the session goes on.
-    pub(in crate::tools) async fn after_call(&self, call: &ToolCall, name: &str, status: CallStatus, result: &str) {
+    pub(crate) async fn after_call(&self, call: &ToolCall, name: &str, status: CallStatus, result: &str) {
         let Some(input) = self.input_for(Moment::PostToolUse, call) else { return };
         let told = Told {
             call: Some(&call.id),
@@ -240,7 +240,7 @@ impl Pipeline {
 }
 
 impl Hands {
-    async fn run(&self, ready: Ready, cancel: &CancellationToken) -> Result<Ran, crate::sandbox::Error> {
+    async fn run(&self, ready: Ready, cancel: &CancellationToken) -> Result<Ran, podbay_sandbox::Error> {
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
         let keep = |stream: Stream, bytes: &[u8]| {
             let kept: &mut Vec<u8> = if stream == Stream::Stderr { &mut stderr } else { &mut stdout };

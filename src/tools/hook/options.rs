@@ -11,7 +11,7 @@ use serde::de::Visitor;
 use serde::de::value::MapAccessDeserializer;
 
 use super::placeholder;
-use crate::event::Seconds;
+use podbay_event::Seconds;
 
 /// Commands of the person's own at certain moments of a session: the section `[hooks]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]

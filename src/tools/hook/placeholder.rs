@@ -7,10 +7,10 @@
 
 use std::fmt::Write as _;
 
-use crate::code::shell;
-use crate::code::shell::Command;
-use crate::code::shell::Script;
-use crate::wire::Shell;
+use podbay_code::shell;
+use podbay_code::shell::Command;
+use podbay_code::shell::Script;
+use podbay_wire::Shell;
 
 /// What is replaced, and the variable that holds the same.
 const FIELDS: [(&str, &str); 2] = [("{{tool_name}}", "PODBAY_TOOL_NAME"), ("{{tool_input}}", "PODBAY_TOOL_ARGS")];

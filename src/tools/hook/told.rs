@@ -5,11 +5,11 @@ use serde_json::Value;
 
 use super::Hook;
 use super::placeholder;
-use crate::event::CallStatus;
-use crate::event::Moment;
-use crate::event::SessionId;
-use crate::policy::BACKGROUND;
-use crate::wire::Shell;
+use podbay_event::CallStatus;
+use podbay_event::Moment;
+use podbay_event::SessionId;
+use podbay_policy::BACKGROUND;
+use podbay_wire::Shell;
 
 /// Most characters of a result, and of a variable.
 const SHORT: usize = 10_000;
@@ -125,7 +125,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::tools::hook::options::Condition;
+    use crate::hook::options::Condition;
 
     fn hook(tool: &str, input_contains: &str) -> Hook {
         let condition = Condition { tool: tool.to_owned(), input_contains: input_contains.to_owned() };

@@ -1,5 +1,5 @@
-use crate::wire::Hunk;
-use crate::wire::PatchLine;
+use podbay_wire::Hunk;
+use podbay_wire::PatchLine;
 
 /// A hunk that is being read.
 #[derive(Debug, Default)]

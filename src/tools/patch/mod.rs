@@ -8,9 +8,9 @@ mod body;
 mod sections;
 mod unified;
 
-use crate::wire::FilePatch;
-use crate::wire::Hunk;
-use crate::wire::PatchLine;
+use podbay_wire::FilePatch;
+use podbay_wire::Hunk;
+use podbay_wire::PatchLine;
 
 /// Reads a patch; the error is for the model.
 pub(super) fn parse(patch: &str) -> Result<Vec<FilePatch>, String> {
@@ -58,7 +58,7 @@ fn content(hunks: &[Hunk]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::PatchAction;
+    use podbay_wire::PatchAction;
 
     fn lines(patch: &str) -> Vec<Vec<PatchLine>> {
         let files = parse(patch).expect("a patch");

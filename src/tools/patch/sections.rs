@@ -1,11 +1,11 @@
 use super::body::Body;
 use super::content;
-use crate::wire::BytesPath;
-use crate::wire::FilePatch;
-use crate::wire::Hunk;
-use crate::wire::PatchAction;
-use crate::wire::PatchForm;
-use crate::wire::PatchLine;
+use podbay_wire::BytesPath;
+use podbay_wire::FilePatch;
+use podbay_wire::Hunk;
+use podbay_wire::PatchAction;
+use podbay_wire::PatchForm;
+use podbay_wire::PatchLine;
 
 pub(super) const BEGIN: &str = "*** Begin Patch";
 const END: &str = "*** End Patch";

@@ -1,10 +1,10 @@
 use super::body::Body;
 use super::content;
 use super::sections::check;
-use crate::wire::BytesPath;
-use crate::wire::FilePatch;
-use crate::wire::Hunk;
-use crate::wire::PatchAction;
+use podbay_wire::BytesPath;
+use podbay_wire::FilePatch;
+use podbay_wire::Hunk;
+use podbay_wire::PatchAction;
 
 /// Prefixes that git puts before the old and the new name.
 const PREFIXES: [(&str, &str); 5] = [("a/", "b/"), ("i/", "w/"), ("c/", "i/"), ("c/", "w/"), ("o/", "w/")];

@@ -1,8 +1,8 @@
 //! What the model reads of a result.
 
 use super::*;
-use crate::wire::Limit;
-use crate::wire::MatchedFile;
+use podbay_wire::Limit;
+use podbay_wire::MatchedFile;
 
 fn ended(end: End, limit: Option<Limit>) -> Output {
     Output::Command(CommandEnded { limit, duration_ms: 5, ..CommandEnded::plain(end) })
@@ -165,7 +165,7 @@ fn a_page_that_is_too_long_is_cut_at_a_line() {
 #[test]
 fn one_of_something_is_one() {
     let written = |bytes| {
-        let output = Output::Written(crate::wire::Written { path: "a".into(), bytes, created: true, appended: false, memos: Vec::new() });
+        let output = Output::Written(podbay_wire::Written { path: "a".into(), bytes, created: true, appended: false, memos: Vec::new() });
         render(&output, &Printed::default(), &Options::default(), 1000).body
     };
     assert!(written(1).ends_with("a (1 byte)") && written(2).ends_with("a (2 bytes)"), "{}", written(1));

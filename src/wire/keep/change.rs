@@ -2,7 +2,7 @@ use serde::Deserialize;
 use serde::Serialize;
 
 use super::Named;
-use crate::wire::BytesPath;
+use crate::BytesPath;
 
 /// Why a snapshot does not hold what stands somewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]

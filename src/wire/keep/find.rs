@@ -1,7 +1,7 @@
 use serde::Deserialize;
 use serde::Serialize;
 
-use crate::wire::BytesPath;
+use crate::BytesPath;
 
 /// Most entries that are hidden from one box, and most that are made read-only in it.
 pub const MOST_HIDDEN: usize = 256;

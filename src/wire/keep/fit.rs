@@ -192,34 +192,34 @@ impl PreparedGit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::soak;
-    use crate::wire::BytesPath;
-    use crate::wire::frame;
-    use crate::wire::keep::Aside;
-    use crate::wire::keep::AsideGit;
-    use crate::wire::keep::EntryType;
-    use crate::wire::keep::FromKeeper;
-    use crate::wire::keep::GitRefusal;
-    use crate::wire::keep::ImportedGit;
-    use crate::wire::keep::Left;
-    use crate::wire::keep::LeftReason;
-    use crate::wire::keep::MayRun;
-    use crate::wire::keep::MovedRef;
-    use crate::wire::keep::NotImported;
-    use crate::wire::keep::PathChange;
-    use crate::wire::keep::PreparedRepository;
-    use crate::wire::keep::ReviewApplied;
-    use crate::wire::keep::ReviewDifference;
-    use crate::wire::keep::ReviewedPath;
-    use crate::wire::keep::TurnDifference;
-    use crate::wire::keep::TurnEnded;
-    use crate::wire::keep::TurnState;
-    use crate::wire::keep::TurnTaken;
-    use crate::wire::keep::Undone;
-    use crate::wire::keep::UndoneTurn;
-    use crate::wire::keep::WaitingName;
-    use crate::wire::keep::WaitingRepository;
-    use crate::wire::keep::What;
+    use crate::BytesPath;
+    use crate::frame;
+    use crate::keep::Aside;
+    use crate::keep::AsideGit;
+    use crate::keep::EntryType;
+    use crate::keep::FromKeeper;
+    use crate::keep::GitRefusal;
+    use crate::keep::ImportedGit;
+    use crate::keep::Left;
+    use crate::keep::LeftReason;
+    use crate::keep::MayRun;
+    use crate::keep::MovedRef;
+    use crate::keep::NotImported;
+    use crate::keep::PathChange;
+    use crate::keep::PreparedRepository;
+    use crate::keep::ReviewApplied;
+    use crate::keep::ReviewDifference;
+    use crate::keep::ReviewedPath;
+    use crate::keep::TurnDifference;
+    use crate::keep::TurnEnded;
+    use crate::keep::TurnState;
+    use crate::keep::TurnTaken;
+    use crate::keep::Undone;
+    use crate::keep::UndoneTurn;
+    use crate::keep::WaitingName;
+    use crate::keep::WaitingRepository;
+    use crate::keep::What;
+    use podbay_soak as soak;
 
     /// The longest path, of characters that take most room in a text.
     fn long(n: usize) -> BytesPath {

@@ -7,7 +7,7 @@ use serde::Serialize;
 use thiserror::Error;
 
 use super::Named;
-use crate::wire::BytesPath;
+use crate::BytesPath;
 
 /// The repositories of a project.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

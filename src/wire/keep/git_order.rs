@@ -8,7 +8,7 @@ use super::Named;
 use super::Outside;
 use super::Person;
 use super::PreparedGit;
-use crate::wire::BytesPath;
+use crate::BytesPath;
 
 /// What is to be done about the repositories of a project for one session, which has a name of its own here.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

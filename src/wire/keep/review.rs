@@ -7,7 +7,7 @@ use super::Named;
 use super::PassedOver;
 use super::PathChange;
 use super::WaitingGit;
-use crate::wire::BytesPath;
+use crate::BytesPath;
 
 /// What is asked about changes that are held back until a person accepts them. A review is called by the session that made it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

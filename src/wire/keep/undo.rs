@@ -5,7 +5,7 @@ use super::Applied;
 use super::Named;
 use super::PassedOver;
 use super::PathChange;
-use crate::wire::BytesPath;
+use crate::BytesPath;
 
 /// Tells the keeper where turns begin and end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

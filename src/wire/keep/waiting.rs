@@ -3,7 +3,7 @@ use serde::Serialize;
 
 use super::ImportedGit;
 use super::Named;
-use crate::wire::BytesPath;
+use crate::BytesPath;
 
 /// What a session did with git that waits with its review.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

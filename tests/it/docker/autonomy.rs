@@ -1,11 +1,11 @@
 //! How much the agent decides by itself: what nobody is asked, and how long it may go on.
 
+use podbay_soak as soak;
 use serde_json::json;
 
 use super::chat::Talk;
 use super::test_box::TestBox;
 use crate::support::ScriptedModel;
-use crate::support::soak;
 use crate::support::test_env::run;
 
 /// PERM-10: whoever is not there is asked nothing, and what would need them is not done.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use std::time::Instant;
 
 use nix::sys::signal::Signal;
+use podbay_soak as soak;
 use serde_json::json;
 
 use super::cut_off::assert_ended;
@@ -15,7 +16,6 @@ use super::test_box::TestBox;
 use super::test_box::alone_with_gc;
 use super::test_box::docker;
 use crate::support::ScriptedModel;
-use crate::support::soak;
 use crate::support::test_env::Started;
 use crate::support::test_env::start;
 use crate::support::test_env::within;

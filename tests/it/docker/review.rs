@@ -10,6 +10,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
+use podbay_soak as soak;
 use serde_json::Value;
 use serde_json::json;
 
@@ -19,7 +20,6 @@ use super::test_box::TestBox;
 use super::test_box::alone_with_gc;
 use super::test_box::docker;
 use crate::support::ScriptedModel;
-use crate::support::soak;
 use crate::support::test_env::Done;
 use crate::support::test_env::TestEnv;
 use crate::support::test_env::is_root;

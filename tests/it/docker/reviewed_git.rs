@@ -4,6 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
+use podbay_soak as soak;
 use serde_json::Value;
 use serde_json::json;
 
@@ -25,7 +26,6 @@ use super::test_box::alone_with_gc;
 use super::test_box::docker;
 use crate::support::ScriptedModel;
 use crate::support::TestEnv;
-use crate::support::soak;
 use crate::support::test_env::run;
 use crate::support::test_env::start;
 use crate::support::test_env::within;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
+use podbay_soak as soak;
 use serde_json::json;
 
 use super::chat::Talk;
@@ -17,7 +18,6 @@ use super::test_box::TestBox;
 use super::test_box::docker;
 use super::undo::undo;
 use crate::support::ScriptedModel;
-use crate::support::soak;
 use crate::support::test_env::Started;
 use crate::support::test_env::run;
 use crate::support::test_env::start;

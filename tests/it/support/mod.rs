@@ -6,7 +6,6 @@ pub(crate) mod engine_proxy;
 pub(crate) mod guest;
 pub(crate) mod probe;
 pub(crate) mod scripted_model;
-pub(crate) mod soak;
 pub(crate) mod test_env;
 
 pub(crate) use desk::Desk;

@@ -7,21 +7,21 @@ use tokio::io::AsyncWriteExt;
 use tokio::io::DuplexStream;
 use tokio_util::sync::CancellationToken;
 
-use crate::guest::attack::Finding;
-use crate::sandbox::link::Error;
-use crate::sandbox::link::Link;
-use crate::sandbox::link::Reason;
-use crate::wire::Call;
-use crate::wire::CallId;
-use crate::wire::Exec;
-use crate::wire::Fault;
-use crate::wire::Output;
-use crate::wire::PROTOCOL;
-use crate::wire::frame;
-use crate::wire::message::DiskLimits;
-use crate::wire::message::Facts;
-use crate::wire::message::GuestHello;
-use crate::wire::message::ToHost;
+use podbay_guest::attack::Finding;
+use podbay_sandbox::link::Error;
+use podbay_sandbox::link::Link;
+use podbay_sandbox::link::Reason;
+use podbay_wire::Call;
+use podbay_wire::CallId;
+use podbay_wire::Exec;
+use podbay_wire::Fault;
+use podbay_wire::Output;
+use podbay_wire::PROTOCOL;
+use podbay_wire::frame;
+use podbay_wire::message::DiskLimits;
+use podbay_wire::message::Facts;
+use podbay_wire::message::GuestHello;
+use podbay_wire::message::ToHost;
 
 #[cfg(test)]
 pub(super) const IDS: &[&str] = &["F-01", "F-02", "F-03", "F-04", "F-05", "F-08"];
@@ -140,7 +140,7 @@ async fn hello() -> Found {
         outcome
     };
     let soon = Duration::from_millis(200);
-    let names = vec![crate::wire::BytesPath::from_text("n"); 10_000];
+    let names = vec![podbay_wire::BytesPath::from_text("n"); 10_000];
     let facts = Facts { workspace_names: names, ..Facts::default() };
     let version = framed(&ToHost::Hello(GuestHello { protocol: PROTOCOL + 1, build: BUILD.to_owned(), facts: Facts::default() }));
     let other = framed(&ToHost::Hello(GuestHello { protocol: PROTOCOL, build: "\u{1b}[2J".to_owned(), facts: Facts::default() }));

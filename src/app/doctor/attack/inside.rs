@@ -8,16 +8,16 @@ use std::time::Instant;
 use nix::sys::signal::Signal;
 use tokio_util::sync::CancellationToken;
 
-use crate::app::Error;
-use crate::guest::attack::Finding;
-use crate::sandbox::Sandbox;
-use crate::wire::BytesPath;
-use crate::wire::Call;
-use crate::wire::CommandEnded;
-use crate::wire::End;
-use crate::wire::Exec;
-use crate::wire::Output;
-use crate::wire::message::Facts;
+use crate::Error;
+use podbay_guest::attack::Finding;
+use podbay_sandbox::Sandbox;
+use podbay_wire::BytesPath;
+use podbay_wire::Call;
+use podbay_wire::CommandEnded;
+use podbay_wire::End;
+use podbay_wire::Exec;
+use podbay_wire::Output;
+use podbay_wire::message::Facts;
 
 /// Where commands find the guest's program, in boxes of ours and of compose.
 const PROGRAM: &str = "/run/podbay/bin/podbay";
@@ -161,7 +161,7 @@ impl Inside<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::Limit;
+    use podbay_wire::Limit;
 
     #[test]
     fn how_a_silent_command_ended_is_said_in_words() {

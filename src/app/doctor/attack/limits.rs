@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use super::inside::Inside;
 use super::inside::Terms;
-use crate::app::Error;
-use crate::config::Config;
-use crate::event::ByteSize;
-use crate::guest::attack::Finding;
-use crate::wire::End;
-use crate::wire::Limit;
-use crate::wire::Output;
+use crate::Error;
+use podbay_config::Config;
+use podbay_event::ByteSize;
+use podbay_guest::attack::Finding;
+use podbay_wire::End;
+use podbay_wire::Limit;
+use podbay_wire::Output;
 
 #[cfg(test)]
 pub(super) const IDS: &[&str] = &["R-04", "R-07"];
@@ -218,7 +218,7 @@ async fn cancelled(inside: &Inside<'_>) -> Result<Finding, Error> {
     let ran = ran?;
     let said = match &ran.output {
         Output::Command(ended) => matches!(ended.end, End::Cancelled),
-        Output::Fault(fault) => matches!(fault, crate::wire::Fault::Cancelled),
+        Output::Fault(fault) => matches!(fault, podbay_wire::Fault::Cancelled),
         _ => false,
     };
     in_time(inside, said, ran.took, "it was cancelled").await

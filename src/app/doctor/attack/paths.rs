@@ -2,19 +2,19 @@
 
 use super::inside::Inside;
 use super::inside::Terms;
-use crate::app::Error;
-use crate::guest::attack::Finding;
-use crate::wire::BytesPath;
-use crate::wire::Call;
-use crate::wire::EditFile;
-use crate::wire::Fault;
-use crate::wire::Grep;
-use crate::wire::GrepOutput;
-use crate::wire::ListDirectory;
-use crate::wire::Output;
-use crate::wire::ReadFile;
-use crate::wire::Replacement;
-use crate::wire::WriteFile;
+use crate::Error;
+use podbay_guest::attack::Finding;
+use podbay_wire::BytesPath;
+use podbay_wire::Call;
+use podbay_wire::EditFile;
+use podbay_wire::Fault;
+use podbay_wire::Grep;
+use podbay_wire::GrepOutput;
+use podbay_wire::ListDirectory;
+use podbay_wire::Output;
+use podbay_wire::ReadFile;
+use podbay_wire::Replacement;
+use podbay_wire::WriteFile;
 
 #[cfg(test)]
 pub(super) const IDS: &[&str] = &["ESC-12", "P-01", "P-02", "P-03", "P-04", "P-05", "P-06", "P-07", "P-09"];

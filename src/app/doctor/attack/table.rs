@@ -32,10 +32,10 @@ pub(super) fn rows() -> &'static [Row] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::doctor::attack::frames;
-    use crate::app::doctor::attack::limits;
-    use crate::app::doctor::attack::paths;
-    use crate::guest::attack::ATTACKS;
+    use crate::doctor::attack::frames;
+    use crate::doctor::attack::limits;
+    use crate::doctor::attack::paths;
+    use podbay_guest::attack::ATTACKS;
 
     #[test]
     fn every_row_is_carried_out_by_somebody_and_nobody_is_without_a_row() {

@@ -2,9 +2,9 @@
 
 use super::Reader;
 use super::TOO_MUCH;
-use crate::code::shell::Command;
-use crate::code::shell::Word;
-use crate::code::shell::WordKind;
+use crate::shell::Command;
+use crate::shell::Word;
+use crate::shell::WordKind;
 
 /// Most names that are remembered.
 const NAMES_MAX: usize = 32;

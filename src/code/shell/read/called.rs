@@ -6,13 +6,13 @@ use super::Reader;
 use super::TOO_MUCH;
 use super::n_given;
 use super::shifted;
-use crate::code::shell::Command;
-use crate::code::shell::Redirection;
-use crate::code::shell::Word;
-use crate::code::shell::files::How;
-use crate::code::shell::files::Ran;
-use crate::code::shell::runs;
-use crate::code::shell::written;
+use crate::shell::Command;
+use crate::shell::Redirection;
+use crate::shell::Word;
+use crate::shell::files::How;
+use crate::shell::files::Ran;
+use crate::shell::runs;
+use crate::shell::written;
 
 /// Why a file of its own is in doubt.
 const UNREAD: &str = "what the text writes into it cannot be read, and it is run";

@@ -3,11 +3,11 @@
 use super::RESERVED;
 use super::Reader;
 use super::push;
-use crate::code::shell::Command;
-use crate::code::shell::Word;
-use crate::code::shell::numbers;
-use crate::code::shell::numbers::Computed;
-use crate::code::shell::walk;
+use crate::shell::Command;
+use crate::shell::Word;
+use crate::shell::numbers;
+use crate::shell::numbers::Computed;
+use crate::shell::walk;
 
 /// Variables of the shell itself that hold numbers: what they are given is computed.
 const COMPUTING: [&str; 6] = ["RANDOM", "OPTIND", "HISTCMD", "SECONDS", "LINENO", "SRANDOM"];

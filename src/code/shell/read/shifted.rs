@@ -3,10 +3,10 @@
 use std::iter;
 
 use super::Reader;
-use crate::code::shell::Command;
-use crate::code::shell::Value;
-use crate::code::shell::Word;
-use crate::code::shell::WordKind;
+use crate::shell::Command;
+use crate::shell::Value;
+use crate::shell::Word;
+use crate::shell::WordKind;
 
 /// Most programs that are put where one of several values names them, in all of a text.
 pub(super) const NAMED_MAX: usize = 64;

@@ -1,14 +1,14 @@
 //! What a text says itself by way of others: a substitution that stands for a text, a group whose output goes into a file.
 
 use super::Reader;
-use crate::code::shell::Assignment;
-use crate::code::shell::Command;
-use crate::code::shell::Redirection;
-use crate::code::shell::Word;
-use crate::code::shell::WordKind;
-use crate::code::shell::runs;
-use crate::code::shell::said;
-use crate::code::shell::written;
+use crate::shell::Assignment;
+use crate::shell::Command;
+use crate::shell::Redirection;
+use crate::shell::Word;
+use crate::shell::WordKind;
+use crate::shell::runs;
+use crate::shell::said;
+use crate::shell::written;
 
 /// Most substitutions that are looked at for what they say.
 const TOLD_MAX: usize = 256;

@@ -38,7 +38,7 @@ enum Given {
 }
 
 /// Returns the commands that programs in the language of this interpreter start.
-pub(in crate::code::shell) fn commands<'a>(name: &str, programs: impl Iterator<Item = &'a str>) -> Vec<Inner> {
+pub(in crate::shell) fn commands<'a>(name: &str, programs: impl Iterator<Item = &'a str>) -> Vec<Inner> {
     let language = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     if !LANGUAGES.contains(&language) {
         return Vec::new();

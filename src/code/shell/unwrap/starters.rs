@@ -327,7 +327,7 @@ fn make(command: &Command, unwrapped: &mut Unwrapped) {
 }
 
 /// Returns the commands of rules for `make`, as the shell gets them.
-pub(in crate::code::shell) fn recipes(rules: &str) -> Vec<String> {
+pub(in crate::shell) fn recipes(rules: &str) -> Vec<String> {
     let recipe = |line: &str| {
         let behind_colon = || line.split_once(':').and_then(|(_, behind)| behind.split_once(';')).map(|(_, recipe)| recipe.to_owned());
         let recipe = line.strip_prefix('\t').map(ToOwned::to_owned).or_else(behind_colon)?;

@@ -47,7 +47,7 @@ fn by_pattern(pattern: &str) -> Vec<&'static str> {
 }
 
 /// Returns the programs that a substitution may say, where it is all of a word: `$(which git)`, `$(command -v git || echo git)`.
-pub(in crate::code::shell) fn said(text: &str) -> Vec<&'static str> {
+pub(in crate::shell) fn said(text: &str) -> Vec<&'static str> {
     // The variables in which a shell is named, by the login or by itself.
     if matches!(text, "$SHELL" | "${SHELL}" | "$BASH" | "${BASH}") {
         return vec!["bash"];

@@ -55,7 +55,7 @@ pub(super) fn variables_of_operand(text: &str) -> Option<Vec<String>> {
 }
 
 /// Reads an expression of numbers and variables alone. Names that follow each other without an operator would be words of a command.
-pub(in crate::code::shell) fn variables(body: &str) -> Option<Vec<String>> {
+pub(in crate::shell) fn variables(body: &str) -> Option<Vec<String>> {
     let mut variables = Vec::new();
     let (mut depth, mut after_operand) = (0_usize, false);
     let mut rest = body;

@@ -10,18 +10,18 @@ use super::Role;
 use super::Walk;
 use super::certain::variables;
 use super::certain::variables_of_operand;
-use crate::code::shell::Assignment;
-use crate::code::shell::Command;
-use crate::code::shell::Function;
-use crate::code::shell::Redirection;
-use crate::code::shell::Value;
-use crate::code::shell::Word;
-use crate::code::shell::WordKind;
-use crate::code::shell::gap;
-use crate::code::shell::numbers::COMPUTES;
-use crate::code::shell::numbers::Computed;
-use crate::code::shell::read::SHOWN;
-use crate::code::shell::word;
+use crate::shell::Assignment;
+use crate::shell::Command;
+use crate::shell::Function;
+use crate::shell::Redirection;
+use crate::shell::Value;
+use crate::shell::Word;
+use crate::shell::WordKind;
+use crate::shell::gap;
+use crate::shell::numbers::COMPUTES;
+use crate::shell::numbers::Computed;
+use crate::shell::read::SHOWN;
+use crate::shell::word;
 
 impl Walk<'_> {
     pub(super) fn close(&mut self, open: Open) {

@@ -10,14 +10,14 @@ use super::Open;
 use super::Role;
 use super::Walk;
 use super::certain::variables_of_computation;
-use crate::code::shell::Assignment;
-use crate::code::shell::Command;
-use crate::code::shell::Value;
-use crate::code::shell::Word;
-use crate::code::shell::heredoc::Heredoc;
-use crate::code::shell::numbers::COMPUTES;
-use crate::code::shell::numbers::Computed;
-use crate::code::shell::read::SHOWN;
+use crate::shell::Assignment;
+use crate::shell::Command;
+use crate::shell::Value;
+use crate::shell::Word;
+use crate::shell::heredoc::Heredoc;
+use crate::shell::numbers::COMPUTES;
+use crate::shell::numbers::Computed;
+use crate::shell::read::SHOWN;
 
 impl Walk<'_> {
     /// Takes a node between words: a construct of the shell, a word, or a token.

@@ -6,10 +6,10 @@ use super::Kind;
 use super::Last;
 use super::Open;
 use super::Walk;
-use crate::code::shell::Word;
-use crate::code::shell::WordKind;
-use crate::code::shell::gap;
-use crate::code::shell::word;
+use crate::shell::Word;
+use crate::shell::WordKind;
+use crate::shell::gap;
+use crate::shell::word;
 
 impl Walk<'_> {
     pub(super) fn gap(&mut self, node: Node<'_>) {

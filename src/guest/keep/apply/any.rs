@@ -7,7 +7,7 @@ use std::fs;
 use proptest::prelude::*;
 
 use super::tests::back_and_forth;
-use crate::guest::keep::testing::Scene;
+use crate::keep::testing::Scene;
 
 /// One thing that stands somewhere.
 #[derive(Clone, Debug)]

@@ -16,12 +16,12 @@ use std::time::Instant;
 use nix::errno::Errno;
 
 use super::*;
-use crate::guest::keep::ObjectId;
-use crate::guest::keep::swap::IS_WITHOUT_FLAGS;
-use crate::guest::keep::testing::Scene;
-use crate::guest::keep::testing::Small;
-use crate::guest::keep::testing::left;
-use crate::soak;
+use crate::keep::ObjectId;
+use crate::keep::swap::IS_WITHOUT_FLAGS;
+use crate::keep::testing::Scene;
+use crate::keep::testing::Small;
+use crate::keep::testing::left;
+use podbay_soak as soak;
 
 /// Tells the second process where to work, and between which states.
 const PLACE: &str = "PODBAY_TEST_KEEP_PLACE";
@@ -76,7 +76,7 @@ fn say(word: &str) {
 #[expect(clippy::disallowed_methods, reason = "only a process of its own can be killed")]
 fn start(scene: &Scene, from: ObjectId, to: ObjectId) -> (Child, impl Iterator<Item = String>) {
     let mut child = Command::new(env::current_exe().expect("this test"))
-        .args(["--exact", "guest::keep::apply::killed::the_process_that_is_killed", "--nocapture"])
+        .args(["--exact", "keep::apply::killed::the_process_that_is_killed", "--nocapture"])
         .env(PLACE, scene.folder())
         .env(STATES, format!("{from} {to}"))
         .stdout(Stdio::piped())
@@ -373,7 +373,7 @@ fn a_full_disk_stops_a_snapshot_and_breaks_no_other() {
     scene.write("first", noise(0, 300_000));
     let first = scene.take().id;
     scene.write("second", noise(100_000, 2_000_000));
-    let refused = crate::guest::keep::snapshot::take(&scene.project(), &scene.state(), &mut scene.store(), "cache");
+    let refused = crate::keep::snapshot::take(&scene.project(), &scene.state(), &mut scene.store(), "cache");
     assert!(matches!(&refused, Err(Error::State { source: Errno::ENOSPC, .. })), "{refused:?}");
     assert!(refused.expect_err("refused").to_string().contains("the disk is full"));
     scene.remove("second");

@@ -15,17 +15,17 @@ use nix::unistd::unlinkat;
 use super::run::Run;
 use super::run::StepError;
 use super::run::swapped;
-use crate::guest::keep::compare::Change;
-use crate::guest::keep::look::Look;
-use crate::guest::keep::look::Name;
-use crate::guest::keep::node::Node;
-use crate::guest::keep::read::Found;
-use crate::guest::keep::swap::Spot;
-use crate::guest::keep::swap::Swapped;
-use crate::guest::keep::swap::beside;
-use crate::guest::root::join;
-use crate::guest::root::split;
-use crate::wire::keep::LeftReason;
+use crate::keep::compare::Change;
+use crate::keep::look::Look;
+use crate::keep::look::Name;
+use crate::keep::node::Node;
+use crate::keep::read::Found;
+use crate::keep::swap::Spot;
+use crate::keep::swap::Swapped;
+use crate::keep::swap::beside;
+use crate::root::join;
+use crate::root::split;
+use podbay_wire::keep::LeftReason;
 
 /// The changes that have to do with paths where a folder makes room for a file, or a file for a folder. Under such a path things either all
 /// go or all come.

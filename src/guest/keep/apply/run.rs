@@ -13,25 +13,25 @@ use nix::unistd::unlinkat;
 
 use super::MANY;
 use super::ready::Turning;
-use crate::guest::keep::Error;
-use crate::guest::keep::Store;
-use crate::guest::keep::compare::Change;
-use crate::guest::keep::journal::Journal;
-use crate::guest::keep::look::Look;
-use crate::guest::keep::look::Name;
-use crate::guest::keep::node::Node;
-use crate::guest::keep::node::are_alike;
-use crate::guest::keep::plan::CHANGED_IN_COPY;
-use crate::guest::keep::plan::Outcome;
-use crate::guest::keep::project::Project;
-use crate::guest::keep::read::Found;
-use crate::guest::keep::swap::Content;
-use crate::guest::keep::swap::Spot;
-use crate::guest::keep::swap::Swapped;
-use crate::guest::root::split;
-use crate::wire::BytesPath;
-use crate::wire::keep::Left;
-use crate::wire::keep::LeftReason;
+use crate::keep::Error;
+use crate::keep::Store;
+use crate::keep::compare::Change;
+use crate::keep::journal::Journal;
+use crate::keep::look::Look;
+use crate::keep::look::Name;
+use crate::keep::node::Node;
+use crate::keep::node::are_alike;
+use crate::keep::plan::CHANGED_IN_COPY;
+use crate::keep::plan::Outcome;
+use crate::keep::project::Project;
+use crate::keep::read::Found;
+use crate::keep::swap::Content;
+use crate::keep::swap::Spot;
+use crate::keep::swap::Swapped;
+use crate::root::split;
+use podbay_wire::BytesPath;
+use podbay_wire::keep::Left;
+use podbay_wire::keep::LeftReason;
 
 /// Why nothing more can be done for any path.
 pub(super) enum Stop {

@@ -12,19 +12,19 @@ use nix::sys::stat::Mode;
 use nix::sys::stat::fstatat;
 
 use super::*;
-use crate::guest::keep::Node;
-use crate::guest::keep::Origin;
-use crate::guest::keep::deflate::Deflate;
-use crate::guest::keep::read::Found;
-use crate::guest::keep::swap::Content;
-use crate::guest::keep::swap::IS_WITHOUT_FLAGS;
-use crate::guest::keep::swap::Spot;
-use crate::guest::keep::swap::Swapped;
-use crate::guest::keep::testing::Scene;
-use crate::guest::keep::testing::left;
-use crate::guest::keep::tree::Tree;
-use crate::wire::keep::LeftReason;
-use crate::wire::keep::Unkept;
+use crate::keep::Node;
+use crate::keep::Origin;
+use crate::keep::deflate::Deflate;
+use crate::keep::read::Found;
+use crate::keep::swap::Content;
+use crate::keep::swap::IS_WITHOUT_FLAGS;
+use crate::keep::swap::Spot;
+use crate::keep::swap::Swapped;
+use crate::keep::testing::Scene;
+use crate::keep::testing::left;
+use crate::keep::tree::Tree;
+use podbay_wire::keep::LeftReason;
+use podbay_wire::keep::Unkept;
 
 /// Takes a snapshot, lets somebody change things, takes another one.
 fn change(scene: &Scene, act: impl FnOnce()) -> (super::super::ObjectId, super::super::ObjectId) {

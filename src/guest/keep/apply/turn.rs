@@ -14,16 +14,16 @@ use nix::unistd::unlinkat;
 use super::run::Run;
 use super::run::StepError;
 use super::run::swapped;
-use crate::guest::keep::compare::Change;
-use crate::guest::keep::look::Look;
-use crate::guest::keep::look::Name;
-use crate::guest::keep::node::Node;
-use crate::guest::keep::plan::names;
-use crate::guest::keep::read::Found;
-use crate::guest::keep::swap::Spot;
-use crate::guest::keep::swap::Swapped;
-use crate::guest::root::split;
-use crate::wire::keep::LeftReason;
+use crate::keep::compare::Change;
+use crate::keep::look::Look;
+use crate::keep::look::Name;
+use crate::keep::node::Node;
+use crate::keep::plan::names;
+use crate::keep::read::Found;
+use crate::keep::swap::Spot;
+use crate::keep::swap::Swapped;
+use crate::root::split;
+use podbay_wire::keep::LeftReason;
 
 impl Run<'_> {
     /// Lets the old one and what lies ready for its path change places.

@@ -2,23 +2,23 @@
 
 use std::collections::BTreeMap;
 
-use crate::wire::keep::MOST_NAMED;
-use crate::wire::keep::MayRun;
-use crate::wire::keep::Named;
+use podbay_wire::keep::MOST_NAMED;
+use podbay_wire::keep::MayRun;
+use podbay_wire::keep::Named;
 
 /// Collects what may run.
 #[derive(Debug, Default)]
-pub(in crate::guest::keep) struct Foremost(Vec<(bool, MayRun)>);
+pub(in crate::keep) struct Foremost(Vec<(bool, MayRun)>);
 
 impl Foremost {
     /// `was_there`: it is the person's, and was changed.
-    pub(in crate::guest::keep) fn add(&mut self, file: MayRun, was_there: bool) {
+    pub(in crate::keep) fn add(&mut self, file: MayRun, was_there: bool) {
         self.0.push((was_there, file));
     }
 
     /// Names all in their order, where there is room. Else it is one of each kind first, then what was changed, then what is new, each form of
     /// name in its turn, and what lies near the top before what lies deep.
-    pub(in crate::guest::keep) fn named(self) -> Named<MayRun> {
+    pub(in crate::keep) fn named(self) -> Named<MayRun> {
         let mut all = self.0;
         if all.len() <= MOST_NAMED {
             return all.into_iter().map(|(_, file)| file).collect();

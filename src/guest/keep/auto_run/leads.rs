@@ -6,15 +6,15 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use std::time::Instant;
 
-use crate::guest::keep::bare::folded_path;
-use crate::guest::keep::git::End;
-use crate::guest::keep::git::Folder;
-use crate::guest::keep::git::Kind;
-use crate::guest::keep::git::Way;
-use crate::guest::keep::git::is_repository;
-use crate::guest::keep::git::obeyed;
-use crate::guest::root::join;
-use crate::wire::BytesPath;
+use crate::keep::bare::folded_path;
+use crate::keep::git::End;
+use crate::keep::git::Folder;
+use crate::keep::git::Kind;
+use crate::keep::git::Way;
+use crate::keep::git::is_repository;
+use crate::keep::git::obeyed;
+use crate::root::join;
+use podbay_wire::BytesPath;
 
 const BY_SETTINGS: &str = "git runs or obeys it, as the settings, the hooks or the links of a repository say";
 const MODULE: &str = "python may load it where the settings or the hooks of a repository start it there";

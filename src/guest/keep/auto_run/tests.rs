@@ -1,7 +1,7 @@
 use std::os::unix::fs::symlink;
 
 use super::*;
-use crate::guest::keep::git::sample::Sample;
+use crate::keep::git::sample::Sample;
 
 /// Which of the paths may run as files.
 fn running(sample: &Sample, paths: &[&str]) -> Vec<String> {

@@ -7,11 +7,11 @@ use std::time::Instant;
 
 use super::Finder;
 use super::Part;
-use crate::guest::beneath::Beneath;
-use crate::guest::tools::walk::Entry;
-use crate::guest::tools::walk::Kind;
-use crate::guest::tools::walk::Visitor;
-use crate::guest::tools::walk::Walk;
+use crate::beneath::Beneath;
+use crate::tools::walk::Entry;
+use crate::tools::walk::Kind;
+use crate::tools::walk::Visitor;
+use crate::tools::walk::Walk;
 
 /// What was found in ignored folders.
 pub(super) struct Deep {

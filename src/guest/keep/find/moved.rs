@@ -29,20 +29,20 @@ use nix::unistd::geteuid;
 
 use super::bound;
 use super::find;
-use crate::guest::beneath::Beneath;
-use crate::guest::beneath::Links;
-use crate::guest::root::file_type;
-use crate::guest::root::join;
-use crate::guest::root::split;
-use crate::guest::tools::stop::Stop;
-use crate::guest::tools::walk::Kind;
-use crate::guest::tools::walk::list;
-use crate::wire::BytesPath;
-use crate::wire::keep::Find;
-use crate::wire::keep::Found;
-use crate::wire::keep::MOST_HIDDEN;
-use crate::wire::keep::MOST_LOST;
-use crate::wire::keep::Secret;
+use crate::beneath::Beneath;
+use crate::beneath::Links;
+use crate::root::file_type;
+use crate::root::join;
+use crate::root::split;
+use crate::tools::stop::Stop;
+use crate::tools::walk::Kind;
+use crate::tools::walk::list;
+use podbay_wire::BytesPath;
+use podbay_wire::keep::Find;
+use podbay_wire::keep::Found;
+use podbay_wire::keep::MOST_HIDDEN;
+use podbay_wire::keep::MOST_LOST;
+use podbay_wire::keep::Secret;
 
 /// How long everything is looked through for what was moved; whoever asked waits somewhat longer.
 const LONGEST: Duration = Duration::from_secs(15);
@@ -52,7 +52,7 @@ const MOST_BYTES: u64 = 1 << 20;
 const MOST_FILES: usize = 1_000;
 
 /// Looks through the copy of a project that a session works on; `upper` is what the session changed.
-pub(in crate::guest) fn find_in_copy(workspace: &Path, copy: &Path, upper: &Path, order: &Find) -> io::Result<Found> {
+pub(crate) fn find_in_copy(workspace: &Path, copy: &Path, upper: &Path, order: &Find) -> io::Result<Found> {
     find_within(workspace, copy, upper, order, LONGEST)
 }
 

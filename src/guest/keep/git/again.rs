@@ -6,9 +6,9 @@ use super::sample::Sample;
 use super::sample::moved;
 use super::waiting::remove_taken;
 use super::waiting::waiting;
-use crate::wire::keep::WaitingGit;
-use crate::wire::keep::WaitingName;
-use crate::wire::keep::WaitingRepository;
+use podbay_wire::keep::WaitingGit;
+use podbay_wire::keep::WaitingName;
+use podbay_wire::keep::WaitingRepository;
 
 fn lines(sample: &Sample) -> Vec<String> {
     waiting(&sample.beside("state"), Some(&sample.beside("session")), ID).expect("looked at").lines()

@@ -8,9 +8,9 @@ use super::find::Walk;
 use super::folder::Folder;
 use super::moving::Moving;
 use super::record::check_id;
-use crate::wire::Fault;
-use crate::wire::keep::AsideGit;
-use crate::wire::keep::FoundGit;
+use podbay_wire::Fault;
+use podbay_wire::keep::AsideGit;
+use podbay_wire::keep::FoundGit;
 
 /// How many bytes of paths wait to be copied at most: the rest of the project waits for them.
 const MAX_WAITING: usize = 64 << 20;
@@ -66,7 +66,7 @@ mod tests {
     use super::super::sample::Sample;
     use super::super::sample::run_git;
     use super::*;
-    use crate::wire::keep::Aside;
+    use podbay_wire::keep::Aside;
 
     const BUDGET: Duration = Duration::from_secs(20);
 

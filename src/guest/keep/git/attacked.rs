@@ -10,7 +10,7 @@ use super::sample::Sample;
 use super::sample::moved;
 use super::sample::run_git;
 use super::sample::told;
-use crate::wire::keep::IndexImport;
+use podbay_wire::keep::IndexImport;
 
 fn session() -> InSession {
     let sample = Sample::new();

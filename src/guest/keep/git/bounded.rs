@@ -18,11 +18,11 @@ use super::folder::Folder;
 use super::moving::Moving;
 use super::sample::Sample;
 use super::sample::run_git;
-use crate::guest::keep::testing::Small;
-use crate::wire::BytesPath;
-use crate::wire::keep::AsideGit;
-use crate::wire::keep::FoundGit;
-use crate::wire::keep::MOST_NAMED;
+use crate::keep::testing::Small;
+use podbay_wire::BytesPath;
+use podbay_wire::keep::AsideGit;
+use podbay_wire::keep::FoundGit;
+use podbay_wire::keep::MOST_NAMED;
 
 const MB: usize = 1 << 20;
 
@@ -76,7 +76,7 @@ fn names(folder: &Path) -> Vec<String> {
 
 /// Where each was, and where it is in the project by now.
 fn left(all: &AsideGit) -> Vec<(String, String)> {
-    let of = |one: &crate::wire::keep::Aside| Some((one.path.to_text(), one.left.as_ref()?.to_text()));
+    let of = |one: &podbay_wire::keep::Aside| Some((one.path.to_text(), one.left.as_ref()?.to_text()));
     all.moved.first.iter().filter_map(of).collect()
 }
 

@@ -10,13 +10,13 @@ use super::order::carry_out;
 use super::order::carry_out_within;
 use super::sample::Sample;
 use super::sample::run_git;
-use crate::wire::BytesPath;
-use crate::wire::keep::GitAnswer;
-use crate::wire::keep::GitOrder;
-use crate::wire::keep::GitSource;
-use crate::wire::keep::PreparedGit;
-use crate::wire::keep::ReviewedGit;
-use crate::wire::keep::SettledGit;
+use podbay_wire::BytesPath;
+use podbay_wire::keep::GitAnswer;
+use podbay_wire::keep::GitOrder;
+use podbay_wire::keep::GitSource;
+use podbay_wire::keep::PreparedGit;
+use podbay_wire::keep::ReviewedGit;
+use podbay_wire::keep::SettledGit;
 
 /// A project, and beside it what the keeper of its session has.
 pub(super) struct Case {

@@ -8,7 +8,7 @@ use super::folder::Folder;
 use super::record::Started;
 use super::refs::Head;
 use super::refs::object;
-use crate::guest::root::join;
+use crate::root::join;
 
 /// How much of a commit is read: all that is looked for stands at its beginning.
 const MAX_COMMIT: u64 = 64 << 10;
@@ -129,7 +129,7 @@ impl<'a> Commits<'a> {
         let parents =
             lines.by_ref().take_while(|line| !line.is_empty()).filter_map(|line| object(line.strip_prefix(b"parent ")?)).collect();
         let subject = String::from_utf8_lossy(lines.next().unwrap_or_default());
-        let is_shown = |character: &char| !character.is_control() && !crate::wire::is_hidden(*character);
+        let is_shown = |character: &char| !character.is_control() && !podbay_wire::is_hidden(*character);
         Some(Commit { tree, parents, subject: subject.chars().filter(is_shown).take(MAX_SUBJECT).collect() })
     }
 }

@@ -13,7 +13,7 @@ use nix::unistd::symlinkat;
 use super::folder::Folder;
 use super::folder::Kind;
 use super::folder::failed;
-use crate::wire::Fault;
+use podbay_wire::Fault;
 
 const MAX_DEPTH: usize = 500;
 

@@ -11,9 +11,9 @@ use super::sample::fingerprint;
 use super::sample::moved;
 use super::sample::run_git;
 use super::sample::told;
-use crate::guest::keep::testing::Small;
-use crate::wire::keep::GitRefusal;
-use crate::wire::keep::IndexImport;
+use crate::keep::testing::Small;
+use podbay_wire::keep::GitRefusal;
+use podbay_wire::keep::IndexImport;
 
 fn session() -> InSession {
     let sample = Sample::new();

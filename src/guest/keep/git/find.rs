@@ -11,11 +11,11 @@ use super::repository::is_part;
 use super::repository::is_repository;
 use super::repository::modules;
 use super::repository::pointed;
-use crate::guest::root::join;
-use crate::wire::BytesPath;
-use crate::wire::keep::FoundGit;
-use crate::wire::keep::FoundRepository;
-use crate::wire::keep::GitKind;
+use crate::root::join;
+use podbay_wire::BytesPath;
+use podbay_wire::keep::FoundGit;
+use podbay_wire::keep::FoundRepository;
+use podbay_wire::keep::GitKind;
 
 /// The longest `.git` file that says something.
 pub(crate) const MAX_POINTER: u64 = 8 * 1024;

@@ -27,13 +27,13 @@ use nix::sys::stat::mkdirat;
 use nix::unistd::UnlinkatFlags;
 use nix::unistd::unlinkat;
 
-use crate::guest::beneath::Beneath;
-use crate::guest::beneath::Links;
-use crate::guest::root::file_type;
-use crate::guest::root::join;
-use crate::guest::root::split;
-use crate::wire::BytesPath;
-use crate::wire::Fault;
+use crate::beneath::Beneath;
+use crate::beneath::Links;
+use crate::root::file_type;
+use crate::root::join;
+use crate::root::split;
+use podbay_wire::BytesPath;
+use podbay_wire::Fault;
 
 /// How deep a tree is that is removed: a deeper one was made to be a burden.
 const MAX_DEPTH: usize = 1000;
@@ -121,10 +121,10 @@ impl Folder {
             Ok(fd) => fd,
             Err(Errno::ENOENT | Errno::ENOTDIR) => return Ok(None),
             Err(Errno::ELOOP) => return Err(Fault::NotRegular { path: shown(), kind: "symbolic link".into() }),
-            Err(errno) => return Err(crate::guest::root::fault(&shown(), errno)),
+            Err(errno) => return Err(crate::root::fault(&shown(), errno)),
         };
-        let stat = fstat(&fd).map_err(|errno| crate::guest::root::fault(&shown(), errno))?;
-        crate::guest::root::check_regular(&shown(), &stat)?;
+        let stat = fstat(&fd).map_err(|errno| crate::root::fault(&shown(), errno))?;
+        crate::root::check_regular(&shown(), &stat)?;
         Ok(Some((File::from(fd), stat)))
     }
 

@@ -2,7 +2,7 @@
 
 use super::index::Index;
 use super::index::SKIP_WORKTREE;
-use crate::wire::BytesPath;
+use podbay_wire::BytesPath;
 
 /// Has git look at none of these files or folders in its working tree; returns those that it tracks.
 pub(crate) fn in_index(index: &mut Index, paths: &[Vec<u8>]) -> Vec<BytesPath> {

@@ -7,8 +7,8 @@ use super::folder::Folder;
 use super::hooks::obeyed;
 use super::sample::Linked;
 use super::sample::Sample;
-use crate::wire::BytesPath;
-use crate::wire::keep::Obeyed;
+use podbay_wire::BytesPath;
+use podbay_wire::keep::Obeyed;
 
 fn link(sample: &Sample, target: &str, link: &str) {
     let link = sample.path(link);

@@ -24,10 +24,10 @@ use super::repository::pointed;
 use super::repository::work_tree;
 use super::way::End;
 use super::way::Way;
-use crate::guest::root::join;
-use crate::guest::root::split;
-use crate::wire::BytesPath;
-use crate::wire::keep::Obeyed;
+use crate::root::join;
+use crate::root::split;
+use podbay_wire::BytesPath;
+use podbay_wire::keep::Obeyed;
 
 const MAX_CONFIG: u64 = 1 << 20;
 /// How deep git itself follows.

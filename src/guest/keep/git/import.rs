@@ -26,14 +26,14 @@ use super::record::check_id;
 use super::refs;
 use super::refs::Head;
 use super::run::Git;
-use crate::guest::root::join;
-use crate::wire::BytesPath;
-use crate::wire::Fault;
-use crate::wire::keep::ImportedGit;
-use crate::wire::keep::ImportedRepository;
-use crate::wire::keep::IndexImport;
-use crate::wire::keep::MovedRef;
-use crate::wire::keep::NotImported;
+use crate::root::join;
+use podbay_wire::BytesPath;
+use podbay_wire::Fault;
+use podbay_wire::keep::ImportedGit;
+use podbay_wire::keep::ImportedRepository;
+use podbay_wire::keep::IndexImport;
+use podbay_wire::keep::MovedRef;
+use podbay_wire::keep::NotImported;
 
 /// How long git may go on, when the time for all is over, with moving names that it has begun to move.
 const STEADY: Duration = Duration::from_secs(30);

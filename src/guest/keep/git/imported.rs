@@ -10,8 +10,8 @@ use super::sample::fingerprint;
 use super::sample::import_at;
 use super::sample::moved;
 use super::sample::run_git;
-use crate::wire::keep::ImportedRepository;
-use crate::wire::keep::IndexImport;
+use podbay_wire::keep::ImportedRepository;
+use podbay_wire::keep::IndexImport;
 
 fn sample() -> Sample {
     let sample = Sample::new();

@@ -16,13 +16,13 @@ use super::sample::InSession;
 use super::sample::Sample;
 use super::sample::fingerprint;
 use super::sample::import_at;
-use crate::guest::family;
-use crate::soak;
-use crate::wire::keep::ImportedGit;
+use crate::family;
+use podbay_soak as soak;
+use podbay_wire::keep::ImportedGit;
 
 /// Says to this test that it is the one to be killed, and where.
 const PLACE: &str = "PODBAY_TEST_IMPORT";
-const NAME: &str = "guest::keep::git::killed::an_import_that_was_killed_is_done_by_the_next";
+const NAME: &str = "keep::git::killed::an_import_that_was_killed_is_done_by_the_next";
 
 #[test]
 fn an_import_that_was_killed_is_done_by_the_next() {

@@ -16,8 +16,8 @@ use super::index::MAX_INDEX;
 use super::index::SKIP_WORKTREE;
 use super::index::Unfit;
 use super::leftover::own_index;
-use crate::wire::BytesPath;
-use crate::wire::Fault;
+use podbay_wire::BytesPath;
+use podbay_wire::Fault;
 
 const MAX_TOLD: usize = 20;
 

@@ -16,10 +16,10 @@ use super::refs;
 use super::refs::Head;
 use super::stash;
 use super::stash::Stash;
-use crate::guest::root::join;
-use crate::wire::BytesPath;
-use crate::wire::Fault;
-use crate::wire::keep::NotImported;
+use crate::root::join;
+use podbay_wire::BytesPath;
+use podbay_wire::Fault;
+use podbay_wire::keep::NotImported;
 
 /// What is said of a name that is neither.
 const OTHER: &str = "is neither a branch nor a tag, which alone are taken over";

@@ -10,9 +10,9 @@ use super::folder::Folder;
 use super::import::place_of_incoming;
 use super::refs;
 use super::stash;
-use crate::guest::root::join;
-use crate::wire::BytesPath;
-use crate::wire::Fault;
+use crate::root::join;
+use podbay_wire::BytesPath;
+use podbay_wire::Fault;
 
 /// Git holds a lock on a name for some milliseconds; one that is older than this, and younger than an import that was killed, was that one's.
 const HELD: Duration = Duration::from_secs(2);

@@ -10,8 +10,8 @@ use super::folder::Kind;
 use super::refs::Head;
 use super::refs::object;
 use super::stash;
-use crate::guest::root::join;
-use crate::wire::Fault;
+use crate::root::join;
+use podbay_wire::Fault;
 
 /// How much of a log is taken over from its end, and how much of all.
 const MAX_LOG: usize = 256 * 1024;

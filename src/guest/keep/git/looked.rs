@@ -9,7 +9,7 @@ use super::case::committed;
 use super::case::object;
 use super::case::with_two_below;
 use super::sample::run_git;
-use crate::wire::keep::SettledGit;
+use podbay_wire::keep::SettledGit;
 
 fn not_imported(settled: &SettledGit) -> Vec<String> {
     let all = settled.imported.repositories.iter().flat_map(|one| &one.not_imported);

@@ -11,7 +11,7 @@ use super::sample::fingerprint;
 use super::sample::import_within;
 use super::sample::moved;
 use super::sample::told;
-use crate::wire::keep::IndexImport;
+use podbay_wire::keep::IndexImport;
 
 fn session() -> InSession {
     let sample = Sample::new();

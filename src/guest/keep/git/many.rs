@@ -20,9 +20,9 @@ use super::sample::Sample;
 use super::sample::import_within;
 use super::sample::moved;
 use super::sample::told;
-use crate::soak;
-use crate::wire::keep::ImportedGit;
-use crate::wire::keep::SettledGit;
+use podbay_soak as soak;
+use podbay_wire::keep::ImportedGit;
+use podbay_wire::keep::SettledGit;
 
 /// A session that committed on `main`, on which the person works.
 fn session() -> InSession {
@@ -120,7 +120,7 @@ fn where_there_is_no_time_for_all_what_is_checked_out_comes_and_the_rest_goes_on
 }
 
 /// Takes over what is checked out, and has no time for more; notes it as an import does.
-fn import_first(sample: &Sample) -> crate::wire::keep::ImportedRepository {
+fn import_first(sample: &Sample) -> podbay_wire::keep::ImportedRepository {
     let scratch = sample.beside("scratch");
     fs::create_dir(&scratch).expect("made");
     let state = Folder::open(&sample.beside("state")).expect("opens");

@@ -12,17 +12,17 @@ use super::folder::Folder;
 use super::folder::Kind;
 use super::folder::failed;
 use super::repository::is_part;
-use crate::guest::root::join;
-use crate::guest::root::split;
-use crate::wire::BytesPath;
-use crate::wire::Fault;
-use crate::wire::keep::Aside;
-use crate::wire::keep::AsideGit;
-use crate::wire::keep::FoundGit;
-use crate::wire::keep::FoundRepository;
-use crate::wire::keep::GitKind;
-use crate::wire::keep::MOST_NAMED;
-use crate::wire::keep::Named;
+use crate::root::join;
+use crate::root::split;
+use podbay_wire::BytesPath;
+use podbay_wire::Fault;
+use podbay_wire::keep::Aside;
+use podbay_wire::keep::AsideGit;
+use podbay_wire::keep::FoundGit;
+use podbay_wire::keep::FoundRepository;
+use podbay_wire::keep::GitKind;
+use podbay_wire::keep::MOST_NAMED;
+use podbay_wire::keep::Named;
 
 /// What begins the name of something that is not copied to its end.
 const HALF: &str = ".half-";

@@ -11,15 +11,15 @@ use super::case::with_two_below;
 use super::order::carry_out_within;
 use super::order::warned_of;
 use super::sample::run_git;
-use crate::wire::BytesPath;
-use crate::wire::keep::GitAnswer;
-use crate::wire::keep::GitOrder;
-use crate::wire::keep::GitRefusal;
-use crate::wire::keep::ImportedGit;
-use crate::wire::keep::NotImported;
-use crate::wire::keep::PreparedGit;
-use crate::wire::keep::PreparedRepository;
-use crate::wire::keep::SettledGit;
+use podbay_wire::BytesPath;
+use podbay_wire::keep::GitAnswer;
+use podbay_wire::keep::GitOrder;
+use podbay_wire::keep::GitRefusal;
+use podbay_wire::keep::ImportedGit;
+use podbay_wire::keep::NotImported;
+use podbay_wire::keep::PreparedGit;
+use podbay_wire::keep::PreparedRepository;
+use podbay_wire::keep::SettledGit;
 
 fn names(folder: &Path) -> usize {
     fs::read_dir(folder).expect("a folder").count()

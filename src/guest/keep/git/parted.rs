@@ -11,8 +11,8 @@ use super::find::find;
 use super::folder::Folder;
 use super::sample::Sample;
 use super::sample::run_git;
-use crate::wire::keep::Aside;
-use crate::wire::keep::FoundGit;
+use podbay_wire::keep::Aside;
+use podbay_wire::keep::FoundGit;
 
 const BUDGET: Duration = Duration::from_secs(20);
 

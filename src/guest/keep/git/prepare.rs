@@ -22,16 +22,16 @@ use super::repository::modules;
 use super::repository::work_tree;
 use super::settings::Settings;
 use super::stash;
-use crate::guest::root::join;
-use crate::wire::BytesPath;
-use crate::wire::Fault;
-use crate::wire::keep::FoundGit;
-use crate::wire::keep::GitKind;
-use crate::wire::keep::GitRefusal;
-use crate::wire::keep::Outside;
-use crate::wire::keep::Person;
-use crate::wire::keep::PreparedGit;
-use crate::wire::keep::PreparedRepository;
+use crate::root::join;
+use podbay_wire::BytesPath;
+use podbay_wire::Fault;
+use podbay_wire::keep::FoundGit;
+use podbay_wire::keep::GitKind;
+use podbay_wire::keep::GitRefusal;
+use podbay_wire::keep::Outside;
+use podbay_wire::keep::Person;
+use podbay_wire::keep::PreparedGit;
+use podbay_wire::keep::PreparedRepository;
 
 const MAX_SMALL: u64 = 16 << 20;
 

@@ -10,10 +10,10 @@ use super::sample::Linked;
 use super::sample::Sample;
 use super::sample::fingerprint;
 use super::sample::run_git;
-use crate::wire::BytesPath;
-use crate::wire::keep::Attributes;
-use crate::wire::keep::GitRefusal;
-use crate::wire::keep::Person;
+use podbay_wire::BytesPath;
+use podbay_wire::keep::Attributes;
+use podbay_wire::keep::GitRefusal;
+use podbay_wire::keep::Person;
 
 fn sample() -> Sample {
     let sample = Sample::new();

@@ -15,12 +15,12 @@ use super::index::Index;
 use super::index::MAX_INDEX;
 use super::refs::Head;
 use super::stash::Stash;
-use crate::wire::BytesPath;
-use crate::wire::Fault;
-use crate::wire::keep::FoundGit;
-use crate::wire::keep::FoundRepository;
-use crate::wire::keep::GitKind;
-use crate::wire::keep::PreparedGit;
+use podbay_wire::BytesPath;
+use podbay_wire::Fault;
+use podbay_wire::keep::FoundGit;
+use podbay_wire::keep::FoundRepository;
+use podbay_wire::keep::GitKind;
+use podbay_wire::keep::PreparedGit;
 
 const VERSION: u32 = 1;
 const MAX_RECORD: u64 = 512 << 20;

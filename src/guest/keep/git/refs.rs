@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use super::folder::Folder;
 use super::folder::Kind;
-use crate::guest::root::join;
-use crate::wire::BytesPath;
-use crate::wire::Fault;
+use crate::root::join;
+use podbay_wire::BytesPath;
+use podbay_wire::Fault;
 
 /// Longest file that is a reference: a name of an object, or the name of another reference.
 const MAX_LOOSE: u64 = 100;

@@ -7,9 +7,9 @@ use super::config::Entry;
 use super::folder::Folder;
 use super::folder::Kind;
 use super::prepare::MAX_CONFIG;
-use crate::guest::root::join;
-use crate::guest::root::split;
-use crate::wire::BytesPath;
+use crate::root::join;
+use crate::root::split;
+use podbay_wire::BytesPath;
 
 /// How deep below `modules` a submodule's repository may lie: its name is a path.
 const MAX_DEPTH: usize = 16;

@@ -18,7 +18,7 @@ use nix::sys::signal::Signal;
 use nix::sys::signal::killpg;
 use nix::unistd::Pid;
 
-use crate::wire::Fault;
+use podbay_wire::Fault;
 
 /// What git may say at most; more is cut.
 const MAX_SAID: u64 = 1 << 20;
@@ -120,7 +120,7 @@ impl Answer {
     pub(crate) fn problem(&self) -> String {
         let text = String::from_utf8_lossy(&self.stderr);
         let shown = |line: &str| {
-            line.chars().filter(|character| !character.is_control() && !crate::wire::is_hidden(*character)).take(300).collect()
+            line.chars().filter(|character| !character.is_control() && !podbay_wire::is_hidden(*character)).take(300).collect()
         };
         let lines: Vec<String> = text.lines().filter(|line| !line.trim().is_empty()).map(shown).collect();
         if lines.is_empty() { "git gave no reason".to_owned() } else { lines[lines.len().saturating_sub(3)..].join("; ") }

@@ -17,17 +17,17 @@ use super::import::Unlooked;
 use super::import::import;
 use super::prepare::Source;
 use super::prepare::prepare;
-use crate::wire::BytesPath;
-use crate::wire::Fault;
-use crate::wire::keep::FoundGit;
-use crate::wire::keep::GitRefusal;
-use crate::wire::keep::Identity;
-use crate::wire::keep::ImportedGit;
-use crate::wire::keep::ImportedRepository;
-use crate::wire::keep::Outside;
-use crate::wire::keep::Person;
-use crate::wire::keep::PreparedGit;
-use crate::wire::keep::PreparedRepository;
+use podbay_wire::BytesPath;
+use podbay_wire::Fault;
+use podbay_wire::keep::FoundGit;
+use podbay_wire::keep::GitRefusal;
+use podbay_wire::keep::Identity;
+use podbay_wire::keep::ImportedGit;
+use podbay_wire::keep::ImportedRepository;
+use podbay_wire::keep::Outside;
+use podbay_wire::keep::Person;
+use podbay_wire::keep::PreparedGit;
+use podbay_wire::keep::PreparedRepository;
 
 /// A project with a repository, in a folder of its own.
 pub(crate) struct Sample {

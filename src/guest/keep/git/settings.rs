@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::config::Entry;
-use crate::wire::BytesPath;
-use crate::wire::keep::GitRefusal;
-use crate::wire::keep::Person;
+use podbay_wire::BytesPath;
+use podbay_wire::keep::GitRefusal;
+use podbay_wire::keep::Person;
 
 /// Settings of `core` that say how files are read and written.
 const CORE: [&str; 16] = [
@@ -242,7 +242,7 @@ mod tests {
     use super::super::config::parse;
     use super::super::config::write;
     use super::*;
-    use crate::wire::keep::Identity;
+    use podbay_wire::keep::Identity;
 
     fn picked(text: &str) -> Result<String, GitRefusal> {
         let entries = parse(text.as_bytes()).expect("readable settings");

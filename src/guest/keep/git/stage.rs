@@ -11,9 +11,9 @@ use super::folder::Folder;
 use super::folder::Kind;
 use super::folder::failed;
 use super::refs::packed_text;
-use crate::guest::root::join;
-use crate::wire::BytesPath;
-use crate::wire::Fault;
+use crate::root::join;
+use podbay_wire::BytesPath;
+use podbay_wire::Fault;
 
 const MAX_SHALLOW: u64 = 16 << 20;
 /// More files than this are packed by git, or made to be a burden.

@@ -2,7 +2,7 @@
 
 use super::folder::Folder;
 use super::refs::object;
-use crate::wire::Fault;
+use podbay_wire::Fault;
 
 pub(crate) const NAME: &[u8] = b"refs/stash";
 pub(crate) const LOG: &[u8] = b"logs/refs/stash";
@@ -32,7 +32,7 @@ fn stash(line: &[u8]) -> Option<Stash> {
     let message = String::from_utf8_lossy(line.get(at + 1..).unwrap_or_default());
     // It is printed on the person's terminal.
     let message =
-        message.chars().filter(|character| !character.is_control() && !crate::wire::is_hidden(*character)).take(MAX_MESSAGE).collect();
+        message.chars().filter(|character| !character.is_control() && !podbay_wire::is_hidden(*character)).take(MAX_MESSAGE).collect();
     Some(Stash { object, message })
 }
 

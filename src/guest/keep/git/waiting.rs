@@ -8,13 +8,13 @@ use super::left::Left;
 use super::record::Start;
 use super::record::Started;
 use super::refs::Head;
-use crate::guest::root::join;
-use crate::wire::BytesPath;
-use crate::wire::Fault;
-use crate::wire::keep::NotImported;
-use crate::wire::keep::WaitingGit;
-use crate::wire::keep::WaitingName;
-use crate::wire::keep::WaitingRepository;
+use crate::root::join;
+use podbay_wire::BytesPath;
+use podbay_wire::Fault;
+use podbay_wire::keep::NotImported;
+use podbay_wire::keep::WaitingGit;
+use podbay_wire::keep::WaitingName;
+use podbay_wire::keep::WaitingRepository;
 
 /// How many things are told one by one that cannot be taken over.
 const MOST_ODD: usize = 100;

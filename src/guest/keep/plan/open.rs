@@ -10,20 +10,20 @@ use nix::sys::stat::fchmodat;
 use super::OPEN;
 use super::PASSABLE;
 use super::WRITABLE;
-use crate::guest::keep::Error;
-use crate::guest::keep::compare::Change;
-use crate::guest::keep::look::Look;
-use crate::guest::keep::look::Name;
-use crate::guest::keep::node::Node;
-use crate::guest::keep::project::Project;
-use crate::guest::keep::read::Found;
-use crate::guest::root::split;
-use crate::wire::BytesPath;
-use crate::wire::keep::Unkept;
+use crate::keep::Error;
+use crate::keep::compare::Change;
+use crate::keep::look::Look;
+use crate::keep::look::Name;
+use crate::keep::node::Node;
+use crate::keep::project::Project;
+use crate::keep::read::Found;
+use crate::root::split;
+use podbay_wire::BytesPath;
+use podbay_wire::keep::Unkept;
 
 /// Opens the folders in which something is to be looked at or changed and nothing can be, the outermost first, and returns the modes they had.
 /// What is about to be opened is noted first: somebody who is killed then leaves it open.
-pub(in crate::guest::keep) fn open(
+pub(in crate::keep) fn open(
     project: &Project,
     wanted: &[Change],
     mut note: impl FnMut(&BTreeMap<BytesPath, u32>) -> Result<(), Error>,

@@ -7,23 +7,23 @@ use std::collections::VecDeque;
 
 use globset::GlobBuilder;
 
-use crate::guest::keep::Error;
-use crate::guest::keep::Node;
-use crate::guest::keep::Origin;
-use crate::guest::keep::Project;
-use crate::guest::keep::auto_run::AutoRun;
-use crate::guest::keep::compare::Change;
-use crate::guest::keep::forbidden::Forbidden;
-use crate::guest::keep::look::Look;
-use crate::guest::keep::look::Name;
-use crate::guest::keep::object::ObjectId;
-use crate::guest::keep::plan;
-use crate::guest::root::as_path;
-use crate::guest::root::split;
-use crate::wire::BytesPath;
-use crate::wire::keep::Applied;
-use crate::wire::keep::Left;
-use crate::wire::keep::LeftReason;
+use crate::keep::Error;
+use crate::keep::Node;
+use crate::keep::Origin;
+use crate::keep::Project;
+use crate::keep::auto_run::AutoRun;
+use crate::keep::compare::Change;
+use crate::keep::forbidden::Forbidden;
+use crate::keep::look::Look;
+use crate::keep::look::Name;
+use crate::keep::object::ObjectId;
+use crate::keep::plan;
+use crate::root::as_path;
+use crate::root::split;
+use podbay_wire::BytesPath;
+use podbay_wire::keep::Applied;
+use podbay_wire::keep::Left;
+use podbay_wire::keep::LeftReason;
 
 /// Leaves what the paths and patterns name, all where there are none. One that names nothing is a mistake.
 pub(super) fn select(changes: &mut Vec<Change>, only: &[BytesPath]) -> Result<(), Error> {

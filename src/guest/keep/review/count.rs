@@ -1,17 +1,17 @@
 use std::collections::BTreeSet;
 
-use crate::guest::keep::Difference;
-use crate::guest::keep::auto_run::AutoRun;
-use crate::guest::keep::auto_run::Foremost;
-use crate::guest::keep::compare::Change;
-use crate::guest::keep::compare::told;
-use crate::wire::keep::EntryType;
-use crate::wire::keep::LineCount;
-use crate::wire::keep::MayRun;
-use crate::wire::keep::PathChange;
-use crate::wire::keep::Pending;
-use crate::wire::keep::ReviewedPath;
-use crate::wire::keep::What;
+use crate::keep::Difference;
+use crate::keep::auto_run::AutoRun;
+use crate::keep::auto_run::Foremost;
+use crate::keep::compare::Change;
+use crate::keep::compare::told;
+use podbay_wire::keep::EntryType;
+use podbay_wire::keep::LineCount;
+use podbay_wire::keep::MayRun;
+use podbay_wire::keep::PathChange;
+use podbay_wire::keep::Pending;
+use podbay_wire::keep::ReviewedPath;
+use podbay_wire::keep::What;
 
 /// Returns what is counted and told of changes: a folder that came or went is one of them only where nothing else tells of it.
 pub(super) fn counted(changes: &[Change]) -> Vec<PathChange> {

@@ -28,15 +28,15 @@ use nix::unistd::UnlinkatFlags;
 use nix::unistd::symlinkat;
 use nix::unistd::unlinkat;
 
-use crate::guest::keep::Error;
-use crate::guest::keep::Project;
-use crate::guest::keep::holes;
-use crate::guest::root::file_type;
-use crate::guest::root::join;
-use crate::guest::root::split;
-use crate::guest::tools::save::errno_of;
-use crate::wire::BytesPath;
-use crate::wire::keep::Copied;
+use crate::keep::Error;
+use crate::keep::Project;
+use crate::keep::holes;
+use crate::root::file_type;
+use crate::root::join;
+use crate::root::split;
+use crate::tools::save::errno_of;
+use podbay_wire::BytesPath;
+use podbay_wire::keep::Copied;
 
 /// How much is left free beside a copy, for what is done in it: a disk that is full to the last block stops more than the copying.
 const LEFT_FREE: u64 = 256 << 20;
@@ -93,7 +93,7 @@ fn check(needed: Room, there: Room, free: Room) -> Result<(), Error> {
 }
 
 /// Copies all that a project holds if there is room for it.
-pub(in crate::guest::keep) fn duplicate(project: &Project, into: &Project) -> Result<Copied, Error> {
+pub(in crate::keep) fn duplicate(project: &Project, into: &Project) -> Result<Copied, Error> {
     if let Some(free) = free(into) {
         check(measure(project), measure(into), free)?;
     }
@@ -212,7 +212,7 @@ mod tests {
     use std::os::unix::fs::MetadataExt;
 
     use super::*;
-    use crate::guest::keep::testing::Scene;
+    use crate::keep::testing::Scene;
 
     #[test]
     fn a_copy_for_which_there_is_no_room_is_not_begun() {

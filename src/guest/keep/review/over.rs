@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::path::PathBuf;
 
-use crate::wire::keep::SeenCopy;
+use podbay_wire::keep::SeenCopy;
 
 /// Files that are compared.
 const ENOUGH: u32 = 64;
@@ -19,7 +19,7 @@ const ENOUGH: u32 = 64;
 const MOST_ENTRIES: u32 = 4_000;
 
 /// Returns what is seen of the copy, if there is one.
-pub(in crate::guest::keep) fn seen(project: &Path, copy: &Path, upper: &Path) -> Option<SeenCopy> {
+pub(in crate::keep) fn seen(project: &Path, copy: &Path, upper: &Path) -> Option<SeenCopy> {
     let facts = fs::symlink_metadata(copy).ok()?;
     let is_of_project = is_over(project, copy, upper).unwrap_or(false);
     Some(SeenCopy { identity: (facts.dev(), facts.ino()), is_of_project })

@@ -5,12 +5,12 @@ use serde::Deserialize;
 use serde::Serialize;
 
 use super::taken::Taken;
-use crate::guest::keep::Error;
-use crate::guest::keep::Folder;
-use crate::guest::keep::ObjectId;
-use crate::wire::BytesPath;
-use crate::wire::keep::Review;
-use crate::wire::keep::WaitingGit;
+use crate::keep::Error;
+use crate::keep::Folder;
+use crate::keep::ObjectId;
+use podbay_wire::BytesPath;
+use podbay_wire::keep::Review;
+use podbay_wire::keep::WaitingGit;
 
 const FOLDER: &str = "reviews";
 const END: &str = ".json";
@@ -94,12 +94,12 @@ impl Record {
 }
 
 /// Returns whether a review is written down; `state` is where the keeper's folder is.
-pub(in crate::guest::keep) fn is_on_record(state: &Path, name: &str) -> bool {
+pub(in crate::keep) fn is_on_record(state: &Path, name: &str) -> bool {
     state.join(FOLDER).join(file_of(name)).is_file()
 }
 
 /// Returns where the project of a review was on the person's machine; nothing where nobody knows.
-pub(in crate::guest::keep) fn place_of(state: &Path, name: &str) -> BytesPath {
+pub(in crate::keep) fn place_of(state: &Path, name: &str) -> BytesPath {
     let bytes = std::fs::read(state.join(FOLDER).join(file_of(name))).unwrap_or_default();
     serde_json::from_slice(&bytes).map(|record: Record| record.place).unwrap_or_default()
 }

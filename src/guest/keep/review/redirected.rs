@@ -8,10 +8,10 @@ use nix::dir::Type;
 use nix::errno::Errno;
 
 use super::Seen;
-use crate::guest::keep::Error;
-use crate::guest::keep::Project;
-use crate::guest::root::join;
-use crate::wire::BytesPath;
+use crate::keep::Error;
+use crate::keep::Project;
+use crate::root::join;
+use podbay_wire::BytesPath;
 
 /// Refuses a copy in which there is such a folder.
 pub(super) fn refuse(name: &str, seen: Seen<'_>) -> Result<(), Error> {
@@ -47,7 +47,7 @@ fn folders(upper: &Project, path: &[u8]) -> Vec<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::guest::keep::testing::Scene;
+    use crate::keep::testing::Scene;
 
     #[test]
     fn a_folder_that_is_not_followed_is_found_wherever_it_lies() {

@@ -5,17 +5,17 @@ use serde::Deserialize;
 use serde::Serialize;
 
 use super::record::Record;
-use crate::guest::keep::Error;
-use crate::guest::keep::Node;
-use crate::guest::keep::Project;
-use crate::guest::keep::Store;
-use crate::guest::keep::compare::Change;
-use crate::guest::keep::compare::compare;
-use crate::guest::keep::journal::Journal;
-use crate::guest::keep::look::Look;
-use crate::guest::keep::look::Name;
-use crate::guest::keep::node::are_alike;
-use crate::wire::BytesPath;
+use crate::keep::Error;
+use crate::keep::Node;
+use crate::keep::Project;
+use crate::keep::Store;
+use crate::keep::compare::Change;
+use crate::keep::compare::compare;
+use crate::keep::journal::Journal;
+use crate::keep::look::Look;
+use crate::keep::look::Name;
+use crate::keep::node::are_alike;
+use podbay_wire::BytesPath;
 
 /// A path that was brought in while the rest of its review still waits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -10,9 +10,9 @@ use std::path::Path;
 use std::path::PathBuf;
 
 use super::*;
-use crate::guest::keep::testing::Scene;
-use crate::guest::keep::testing::left;
-use crate::wire::keep::LeftReason;
+use crate::keep::testing::Scene;
+use crate::keep::testing::left;
+use podbay_wire::keep::LeftReason;
 
 /// A project, and the copy that a session works on.
 struct Held {
@@ -97,7 +97,7 @@ fn duplicate(from: &Path, to: &Path) {
 }
 
 fn told(pending: &Pending) -> Vec<String> {
-    let line = |path: &crate::wire::keep::ReviewedPath| match path.lines {
+    let line = |path: &podbay_wire::keep::ReviewedPath| match path.lines {
         Some(lines) => format!("{} +{} -{}", path.change.path, lines.n_added, lines.n_removed),
         None => path.change.path.to_string(),
     };
@@ -341,7 +341,7 @@ fn a_name_that_is_no_change_is_a_mistake() {
 
 #[test]
 fn what_the_session_did_with_git_waits_with_the_paths_and_without_any() {
-    use crate::wire::keep::WaitingRepository;
+    use podbay_wire::keep::WaitingRepository;
     let held = Held::begin();
     let repository = WaitingRepository { path: ".git".into(), is_staged: true, ..WaitingRepository::default() };
     let git = WaitingGit { repositories: vec![repository] };

@@ -7,11 +7,11 @@ use super::tests::redo;
 use super::tests::take_turn;
 use super::tests::undo;
 use super::*;
-use crate::guest::keep::testing::Scene;
-use crate::guest::keep::testing::as_a_person;
-use crate::guest::keep::testing::left;
-use crate::wire::keep::LeftReason;
-use crate::wire::keep::Unkept;
+use crate::keep::testing::Scene;
+use crate::keep::testing::as_a_person;
+use crate::keep::testing::left;
+use podbay_wire::keep::LeftReason;
+use podbay_wire::keep::Unkept;
 
 const MERGE: How = How { merge: true, is_beside: false };
 
@@ -214,7 +214,7 @@ fn a_set_id_file_comes_back_without_what_lets_it_act_for_its_owner() {
 
 #[test]
 fn a_full_disk_is_said_to_be_one_and_the_rest_comes_when_there_is_room() {
-    use crate::guest::keep::testing::Small;
+    use crate::keep::testing::Small;
     let scene = Scene::new();
     let Some(_small) = Small::mount(scene.root(), "1m") else { return };
     let noise =

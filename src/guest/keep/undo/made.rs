@@ -5,19 +5,19 @@ use std::collections::BTreeSet;
 
 use super::Work;
 use super::step::Way;
-use crate::guest::keep::Error;
-use crate::guest::keep::ObjectId;
-use crate::guest::keep::Store;
-use crate::guest::keep::bare::NewParts;
-use crate::guest::keep::bare::Part;
-use crate::guest::keep::bare::is_bare;
-use crate::guest::keep::compare::Change;
-use crate::guest::keep::node::Node;
-use crate::guest::keep::plan::Outcome;
-use crate::guest::keep::tree::Tree;
-use crate::guest::root::split;
-use crate::wire::keep::Left;
-use crate::wire::keep::LeftReason;
+use crate::keep::Error;
+use crate::keep::ObjectId;
+use crate::keep::Store;
+use crate::keep::bare::NewParts;
+use crate::keep::bare::Part;
+use crate::keep::bare::is_bare;
+use crate::keep::compare::Change;
+use crate::keep::node::Node;
+use crate::keep::plan::Outcome;
+use crate::keep::tree::Tree;
+use crate::root::split;
+use podbay_wire::keep::Left;
+use podbay_wire::keep::LeftReason;
 
 impl Work<'_> {
     /// Leaves what would make a folder a repository, or lead git to one, unless the person had it so.
@@ -99,9 +99,9 @@ mod tests {
     use super::super::tests::redo;
     use super::super::tests::take_turn;
     use super::super::tests::undo;
-    use crate::guest::keep::testing::Scene;
-    use crate::guest::keep::testing::left;
-    use crate::wire::keep::Undone;
+    use crate::keep::testing::Scene;
+    use crate::keep::testing::left;
+    use podbay_wire::keep::Undone;
 
     fn make(scene: &Scene) {
         scene.write("lib/HEAD", "ref: refs/heads/main\n");

@@ -8,13 +8,13 @@ use super::tests::redo;
 use super::tests::take_turn;
 use super::tests::undo;
 use super::*;
-use crate::guest::keep::Node;
-use crate::guest::keep::Outcome;
-use crate::guest::keep::Request;
-use crate::guest::keep::plan::plan_of;
-use crate::guest::keep::plan::wanted;
-use crate::guest::keep::testing::Scene;
-use crate::guest::keep::testing::as_a_person;
+use crate::keep::Node;
+use crate::keep::Outcome;
+use crate::keep::Request;
+use crate::keep::plan::plan_of;
+use crate::keep::plan::wanted;
+use crate::keep::testing::Scene;
+use crate::keep::testing::as_a_person;
 
 const FILES: [&str; 3] = ["a", "b", "c"];
 

@@ -1,11 +1,11 @@
 use std::fs;
 
 use super::*;
-use crate::guest::keep::Request;
-use crate::guest::keep::testing::Scene;
-use crate::guest::keep::testing::left;
-use crate::wire::BytesPath;
-use crate::wire::keep::TurnState;
+use crate::keep::Request;
+use crate::keep::testing::Scene;
+use crate::keep::testing::left;
+use podbay_wire::BytesPath;
+use podbay_wire::keep::TurnState;
 
 pub(super) fn take_turn(scene: &Scene, n_turn: u64, act: impl FnOnce()) -> TurnEnded {
     begin(&scene.project(), &scene.state(), "session", n_turn, &format!("turn {n_turn}")).expect("begun");
@@ -237,7 +237,7 @@ fn what_is_lost_from_the_store_costs_the_turns_that_need_it_alone() {
 
 #[test]
 fn what_git_would_obey_by_the_settings_of_a_repository_is_named_at_the_end_of_a_turn() {
-    use crate::guest::keep::git::sample::run_git;
+    use crate::keep::git::sample::run_git;
     let scene = Scene::new();
     run_git(&scene.root(), &["init", "-q"]);
     let hooks = scene.path("tools/hooks").display().to_string();

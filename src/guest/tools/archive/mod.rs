@@ -16,14 +16,14 @@ use super::contents::MAX_COPY;
 use super::invalid;
 use super::spot::refused;
 use super::stop::Stop;
-use crate::wire::Archive;
-use crate::wire::ArchiveAction;
-use crate::wire::BytesPath;
-use crate::wire::DirectoryEntry;
-use crate::wire::DirectoryListing;
-use crate::wire::EntryKind;
-use crate::wire::Fault;
-use crate::wire::Output;
+use podbay_wire::Archive;
+use podbay_wire::ArchiveAction;
+use podbay_wire::BytesPath;
+use podbay_wire::DirectoryEntry;
+use podbay_wire::DirectoryListing;
+use podbay_wire::EntryKind;
+use podbay_wire::Fault;
+use podbay_wire::Output;
 
 /// Files and folders that an archive may hold.
 const MAX_ENTRIES: u64 = 10_000;

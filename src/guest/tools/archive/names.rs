@@ -1,7 +1,7 @@
 use super::WITH_BASH;
-use crate::guest::tools::spot::refused;
-use crate::wire::BytesPath;
-use crate::wire::Fault;
+use crate::tools::spot::refused;
+use podbay_wire::BytesPath;
+use podbay_wire::Fault;
 
 /// Longest name of one file or folder.
 const MAX_NAME: usize = 255;

@@ -12,13 +12,13 @@ use super::MAX_BYTES;
 use super::MAX_ENTRIES;
 use super::too_large;
 use super::too_many;
-use crate::guest::tools::Workspace;
-use crate::guest::tools::spot::refused;
-use crate::guest::tools::stop::Stop;
-use crate::guest::tools::stop::Stoppable;
-use crate::wire::Archive;
-use crate::wire::BytesPath;
-use crate::wire::Fault;
+use crate::tools::Workspace;
+use crate::tools::spot::refused;
+use crate::tools::stop::Stop;
+use crate::tools::stop::Stoppable;
+use podbay_wire::Archive;
+use podbay_wire::BytesPath;
+use podbay_wire::Fault;
 
 /// Longest target of a link.
 const MAX_TARGET: u64 = 4096;

@@ -1,12 +1,12 @@
 //! What git would refuse in words of its own, which name what it was asked inside, or a way on that a model does not have.
 
 use super::Asking;
-use crate::guest::tools::invalid;
-use crate::wire::BytesPath;
-use crate::wire::Fault;
-use crate::wire::GitBranch;
-use crate::wire::GitQuery;
-use crate::wire::GitStash;
+use crate::tools::invalid;
+use podbay_wire::BytesPath;
+use podbay_wire::Fault;
+use podbay_wire::GitBranch;
+use podbay_wire::GitQuery;
+use podbay_wire::GitStash;
 
 impl Asking<'_> {
     /// Refuses what can be seen to fail before git is asked to do it.

@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::*;
-use crate::llm::message::ToolSpec;
-use crate::soak;
+use crate::message::ToolSpec;
+use podbay_soak as soak;
 
 /// One format: the same two calls, written its way.
 pub(super) struct Format {

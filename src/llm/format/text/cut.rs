@@ -5,7 +5,7 @@ use super::corpus::LS;
 use super::corpus::check;
 use super::corpus::tools;
 use super::*;
-use crate::soak;
+use podbay_soak as soak;
 
 /// Returns calls of `bash` with this command, in each of the forms whose arguments stand between tags.
 fn calls(value: &str) -> Vec<String> {

@@ -67,8 +67,8 @@ pub use parser::Part;
 use serde_json::Value;
 pub use tools::Tools;
 
-use crate::llm::message::ToolSpec;
-use crate::llm::provider::calls::MAX_ARGUMENTS;
+use crate::message::ToolSpec;
+use crate::provider::calls::MAX_ARGUMENTS;
 
 /// Arguments of about this many bytes are those that were cut where a model's answer was taken in.
 pub const CUT: usize = MAX_ARGUMENTS - 8;

@@ -319,8 +319,8 @@ pub(super) fn read(c: &mut Cursor, opener: Opener, begin: usize, tools: &Tools, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::llm::control::Tokens;
-    use crate::llm::control::neutralise;
+    use crate::control::Tokens;
+    use crate::control::neutralise;
 
     /// Markup that stands in everybody's files and is one token for no model that we know.
     const ORDINARY: [&str; 25] = [

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::corpus::tools;
 use super::*;
-use crate::soak;
+use podbay_soak as soak;
 
 /// Bits of all formats, to be put together in ways that no model would.
 const BITS: &[&str] = &[

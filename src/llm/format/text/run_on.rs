@@ -4,7 +4,7 @@ use super::corpus::FORMATS;
 use super::corpus::LS;
 use super::corpus::check;
 use super::corpus::read;
-use crate::soak;
+use podbay_soak as soak;
 
 /// How others' turns begin in the templates that models know, behind whatever ends the model's own.
 const TURNS: [&str; 22] = [

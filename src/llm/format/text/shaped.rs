@@ -114,7 +114,7 @@ mod tests {
     use super::super::corpus::tools;
     use super::super::parse;
     use super::super::parser::Part;
-    use crate::llm::message::ToolSpec;
+    use crate::message::ToolSpec;
 
     /// As our own are: `read_file` takes one path or several.
     fn lenient() -> Tools {

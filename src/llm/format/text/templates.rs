@@ -8,7 +8,7 @@ use super::corpus::READ;
 use super::corpus::check;
 use super::corpus::tools;
 use super::*;
-use crate::llm::message::ToolSpec;
+use crate::message::ToolSpec;
 
 /// Tools with more types than those of the corpus.
 fn typed() -> Tools {

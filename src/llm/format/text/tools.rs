@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::cursor::Cursor;
 use super::exact;
 use super::json;
-use crate::llm::message::ToolSpec;
+use crate::message::ToolSpec;
 
 /// What some servers and models put before a name.
 const PREFIXES: [&str; 4] = ["functions.", "default_api.", "tools.", "function."];
@@ -44,7 +44,7 @@ impl Tools {
     }
 
     /// Returns these tools, and any other for calls that a token marks.
-    pub(in crate::llm) fn and_any(&self) -> Self {
+    pub(crate) fn and_any(&self) -> Self {
         Self { takes_any: true, ..self.clone() }
     }
 
@@ -54,7 +54,7 @@ impl Tools {
     }
 
     /// Returns whether a call of this name, as a model writes it, is one of these tools.
-    pub(in crate::llm) fn has(&self, written: &str) -> bool {
+    pub(crate) fn has(&self, written: &str) -> bool {
         self.resolve(written).is_some()
     }
 

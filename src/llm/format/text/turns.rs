@@ -174,7 +174,7 @@ fn named(c: &mut Cursor) -> Read<Option<Speaker>> {
 mod tests {
     use super::super::openers;
     use super::*;
-    use crate::llm::control::neutralise;
+    use crate::control::neutralise;
 
     #[test]
     fn whatever_begins_a_turn_is_broken_on_the_wire() {

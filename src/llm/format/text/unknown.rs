@@ -4,7 +4,7 @@ use super::corpus::FORMATS;
 use super::corpus::Format;
 use super::corpus::tools;
 use super::*;
-use crate::llm::format::unknown;
+use crate::format::unknown;
 
 /// Returns the words and the calls of an answer, read as it is where it comes to an end.
 fn read(text: &str) -> (String, Vec<String>) {

@@ -2,12 +2,12 @@
 
 use super::Assembler;
 use super::end::is_sure;
-use crate::event::HalfCall;
-use crate::llm::format::answer::Reader;
-use crate::llm::format::answer::Seen;
-use crate::llm::format::prompted;
-use crate::llm::format::text;
-use crate::llm::stream::Finish;
+use crate::format::answer::Reader;
+use crate::format::answer::Seen;
+use crate::format::prompted;
+use crate::format::text;
+use crate::stream::Finish;
+use podbay_event::HalfCall;
 
 impl Assembler {
     /// Returns whether something else than the model ended the answer.

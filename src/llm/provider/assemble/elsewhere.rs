@@ -3,13 +3,13 @@
 use std::collections::HashSet;
 
 use super::Assembler;
-use crate::event::ToolCall;
-use crate::llm::format::text;
-use crate::llm::format::unknown;
-use crate::llm::provider::calls::Calls;
-use crate::llm::provider::calls::Piece;
-use crate::llm::stream::Reply;
-use crate::llm::stream::Unsure;
+use crate::format::text;
+use crate::format::unknown;
+use crate::provider::calls::Calls;
+use crate::provider::calls::Piece;
+use crate::stream::Reply;
+use crate::stream::Unsure;
+use podbay_event::ToolCall;
 
 /// Takes calls out of a place where neither server nor parser looks: a thought that led to nothing else.
 ///

@@ -9,26 +9,26 @@ use super::elsewhere::ask_about_thought;
 use super::elsewhere::elsewhere;
 use super::elsewhere::numbered;
 use super::elsewhere::unsure;
-use crate::event::HalfCall;
-use crate::event::ToolCall;
-use crate::event::Usage;
-use crate::llm::control::neutralise;
-use crate::llm::error::Error;
-use crate::llm::format::answer::Reader;
-use crate::llm::format::answer::Seen;
-use crate::llm::format::constrained;
-use crate::llm::format::constrained::Parsed;
-use crate::llm::format::prompted;
-use crate::llm::format::text;
-use crate::llm::provider::calls::Piece;
-use crate::llm::stream::Finish;
-use crate::llm::stream::Reply;
-use crate::llm::stream::Timings;
-use crate::llm::stream::Update;
+use crate::control::neutralise;
+use crate::error::Error;
+use crate::format::answer::Reader;
+use crate::format::answer::Seen;
+use crate::format::constrained;
+use crate::format::constrained::Parsed;
+use crate::format::prompted;
+use crate::format::text;
+use crate::provider::calls::Piece;
+use crate::stream::Finish;
+use crate::stream::Reply;
+use crate::stream::Timings;
+use crate::stream::Update;
+use podbay_event::HalfCall;
+use podbay_event::ToolCall;
+use podbay_event::Usage;
 
 impl Assembler {
     /// Returns what there is at an interrupt; calls that were under way are left out.
-    pub(in crate::llm) fn interrupted(self) -> Reply {
+    pub(crate) fn interrupted(self) -> Reply {
         let text = match self.reading {
             Reading::Json { .. } | Reading::Held if self.parser.is_none() => begun_answer(&self.text),
             // As far as it was shown.
@@ -46,7 +46,7 @@ impl Assembler {
     }
 
     /// Returns the answer that the server could not read, where the part of it that it repeats holds calls.
-    pub(in crate::llm) fn recover(&self, raw: &str, is_taken: impl Fn(&str) -> bool, on: &mut (dyn FnMut(Update) + Send)) -> Option<Reply> {
+    pub(crate) fn recover(&self, raw: &str, is_taken: impl Fn(&str) -> bool, on: &mut (dyn FnMut(Update) + Send)) -> Option<Reply> {
         let has_calls = match self.reading {
             Reading::Native { with_calls } => with_calls,
             // Where calls are looked for in the text, what came of it is in hand already.
@@ -89,7 +89,7 @@ impl Assembler {
     }
 
     /// Returns the whole answer. `is_taken` says which ids other calls of the conversation have.
-    pub(in crate::llm) fn finish(mut self, is_taken: impl Fn(&str) -> bool, on: &mut (dyn FnMut(Update) + Send)) -> Result<Reply, Error> {
+    pub(crate) fn finish(mut self, is_taken: impl Fn(&str) -> bool, on: &mut (dyn FnMut(Update) + Send)) -> Result<Reply, Error> {
         let (thinking, text) = (self.thinking_joint.end(), self.text_joint.end());
         if !thinking.is_empty() {
             self.add_thinking(&thinking, on)?;

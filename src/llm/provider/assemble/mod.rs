@@ -9,29 +9,29 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering;
 
-use crate::event::Usage;
-use crate::llm::error::Error;
-use crate::llm::format::answer::Reader;
-use crate::llm::format::answer::Seen;
-use crate::llm::format::text;
-use crate::llm::provider::calls::Calls;
-use crate::llm::provider::calls::Piece;
-use crate::llm::provider::half::Halved;
-use crate::llm::provider::half::Joint;
-use crate::llm::provider::think::Part;
-use crate::llm::provider::think::Splitter;
-use crate::llm::stream::Finish;
-use crate::llm::stream::Ready;
-use crate::llm::stream::Reply;
-use crate::llm::stream::Timings;
-use crate::llm::stream::Update;
+use crate::error::Error;
+use crate::format::answer::Reader;
+use crate::format::answer::Seen;
+use crate::format::text;
+use crate::provider::calls::Calls;
+use crate::provider::calls::Piece;
+use crate::provider::half::Halved;
+use crate::provider::half::Joint;
+use crate::provider::think::Part;
+use crate::provider::think::Splitter;
+use crate::stream::Finish;
+use crate::stream::Ready;
+use crate::stream::Reply;
+use crate::stream::Timings;
+use crate::stream::Update;
+use podbay_event::Usage;
 
 /// Most bytes of text, and of thinking, in one answer.
 const MAX_TEXT: usize = 4 * 1024 * 1024;
 
 /// How the answer is to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::llm) enum Reading {
+pub(crate) enum Reading {
     /// Text is text, calls are the server's.
     Native { with_calls: bool },
     /// The text is one JSON object of ours.
@@ -46,7 +46,7 @@ pub(in crate::llm) enum Reading {
 
 /// Collects one answer.
 #[derive(Debug)]
-pub(in crate::llm) struct Assembler {
+pub(crate) struct Assembler {
     reading: Reading,
     tools: text::Tools,
     splitter: Splitter,
@@ -70,11 +70,11 @@ pub(in crate::llm) struct Assembler {
     calls: Calls,
     /// The server reported a call where none was asked for: the answer is not empty, and there is nothing in it.
     has_unasked: bool,
-    pub(in crate::llm) usage: Option<Usage>,
-    pub(in crate::llm) timings: Option<Timings>,
-    pub(in crate::llm) finish: Option<Finish>,
+    pub(crate) usage: Option<Usage>,
+    pub(crate) timings: Option<Timings>,
+    pub(crate) finish: Option<Finish>,
     /// What the server measured came after the last word.
-    pub(in crate::llm) summed_up: bool,
+    pub(crate) summed_up: bool,
     /// Words of the answer, or of a thought, reached the caller. That the model began a call is nothing that could not begin anew.
     shown: bool,
     /// The caller carries out a call of it already.
@@ -83,7 +83,7 @@ pub(in crate::llm) struct Assembler {
 }
 
 impl Assembler {
-    pub(in crate::llm) fn new(reading: Reading, tools: &text::Tools) -> Self {
+    pub(crate) fn new(reading: Reading, tools: &text::Tools) -> Self {
         let parser = match reading {
             // Where none can be called there are thoughts all the same, and the turns of others.
             Reading::Native { with_calls: false } => Some(text::Parser::new(&text::Tools::default(), None)),
@@ -119,58 +119,58 @@ impl Assembler {
 
     /// Says whether the server understood calls of this model before. To be said before the first piece.
     #[must_use]
-    pub(in crate::llm) fn after_native_calls(mut self, understood: bool) -> Self {
+    pub(crate) fn after_native_calls(mut self, understood: bool) -> Self {
         self.is_understood = understood && matches!(self.reading, Reading::Native { .. });
         self.parser = self.parser.map(|parser| parser.marked_only(self.is_understood));
         self
     }
 
     /// Keeps the blanks that the answer begins with. To be said before the first piece.
-    pub(in crate::llm) fn keep_first_blanks(&mut self) {
+    pub(crate) fn keep_first_blanks(&mut self) {
         self.keeps_blanks = true;
         self.parser.iter_mut().for_each(text::Parser::keep_blanks);
     }
 
     /// Returns whether something came of it that cannot come again.
-    pub(in crate::llm) fn shown(&self) -> bool {
+    pub(crate) fn shown(&self) -> bool {
         self.shown || self.begun.load(Ordering::Relaxed)
     }
 
     /// Returns whether nothing at all was said.
-    pub(in crate::llm) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.text.is_empty() && self.thinking.is_empty() && self.calls.is_empty()
     }
 
     /// Returns whether the server sent nothing, not even a call that nobody asked for.
-    pub(in crate::llm) fn is_silent(&self) -> bool {
+    pub(crate) fn is_silent(&self) -> bool {
         self.is_empty() && !self.has_unasked
     }
 
     /// Returns whether this text ends with all that was said so far, and calls came if it has some.
-    pub(in crate::llm) fn has_all(&self, text: &str, with_calls: bool) -> bool {
+    pub(crate) fn has_all(&self, text: &str, with_calls: bool) -> bool {
         let said = self.text.trim();
         !self.is_empty() && (!with_calls || !self.calls.is_empty()) && text.ends_with(said) && text.is_empty() == said.is_empty()
     }
 
     /// Returns whether the server said that this is all: by a reason, or by the sums at the end from those that give no reason.
-    pub(in crate::llm) fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.finish.is_some() || self.summed_up
     }
 
-    pub(in crate::llm) fn add_text(&mut self, piece: &str, on: &mut (dyn FnMut(Update) + Send)) -> Result<(), Error> {
+    pub(crate) fn add_text(&mut self, piece: &str, on: &mut (dyn FnMut(Update) + Send)) -> Result<(), Error> {
         let mut parts = Vec::new();
         self.splitter.feed(piece, |part| parts.push(part));
         self.add_parts(parts, on)
     }
 
     /// Takes text as a server cut it, maybe within a character.
-    pub(in crate::llm) fn add_cut_text(&mut self, piece: &Halved, on: &mut (dyn FnMut(Update) + Send)) -> Result<(), Error> {
+    pub(crate) fn add_cut_text(&mut self, piece: &Halved, on: &mut (dyn FnMut(Update) + Send)) -> Result<(), Error> {
         let piece = self.text_joint.join(piece);
         if piece.is_empty() { Ok(()) } else { self.add_text(&piece, on) }
     }
 
     /// Like [`Self::add_cut_text`], of thoughts.
-    pub(in crate::llm) fn add_cut_thinking(&mut self, piece: &Halved, on: &mut (dyn FnMut(Update) + Send)) -> Result<(), Error> {
+    pub(crate) fn add_cut_thinking(&mut self, piece: &Halved, on: &mut (dyn FnMut(Update) + Send)) -> Result<(), Error> {
         let piece = self.thinking_joint.join(piece);
         if !piece.trim().is_empty() {
             self.tells_thoughts = true;
@@ -262,7 +262,7 @@ impl Assembler {
         }
     }
 
-    pub(in crate::llm) fn add_thinking(&mut self, piece: &str, on: &mut (dyn FnMut(Update) + Send)) -> Result<(), Error> {
+    pub(crate) fn add_thinking(&mut self, piece: &str, on: &mut (dyn FnMut(Update) + Send)) -> Result<(), Error> {
         bound("its thinking", self.thinking.len() + piece.len())?;
         self.thinking.push_str(piece);
         self.shown = true;
@@ -270,7 +270,7 @@ impl Assembler {
         Ok(())
     }
 
-    pub(in crate::llm) fn add_call(&mut self, piece: Piece, on: &mut (dyn FnMut(Update) + Send)) {
+    pub(crate) fn add_call(&mut self, piece: Piece, on: &mut (dyn FnMut(Update) + Send)) {
         // Calls that were not asked for are no calls: after the last turn nobody could carry them out. However the tools were told, a call
         // that the server reports is one.
         let is_asked_for = match self.reading {

@@ -3,11 +3,11 @@
 
 use super::Assembler;
 use super::Reading;
-use crate::llm::error::Error;
-use crate::llm::format::constrained;
-use crate::llm::format::constrained::Parsed;
-use crate::llm::format::text;
-use crate::llm::stream::Update;
+use crate::error::Error;
+use crate::format::constrained;
+use crate::format::constrained::Parsed;
+use crate::format::text;
+use crate::stream::Update;
 
 impl Assembler {
     /// Returns all that was said so far where words begin an answer that was to be an object; from then on its calls are held back as in text.

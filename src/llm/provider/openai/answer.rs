@@ -9,15 +9,15 @@ use super::chunk::count;
 use super::numbers;
 use super::progress::Progress;
 use super::shapes::Words;
-use crate::event::Usage;
-use crate::llm::error::Error;
-use crate::llm::provider::assemble::Assembler;
-use crate::llm::provider::failure::Failure;
-use crate::llm::provider::half::mended;
-use crate::llm::sse::Event;
-use crate::llm::stream::Finish;
-use crate::llm::stream::Timings;
-use crate::llm::stream::Update;
+use crate::error::Error;
+use crate::provider::assemble::Assembler;
+use crate::provider::failure::Failure;
+use crate::provider::half::mended;
+use crate::sse::Event;
+use crate::stream::Finish;
+use crate::stream::Timings;
+use crate::stream::Update;
+use podbay_event::Usage;
 
 /// Events that are no JSON are skipped; this many mean that the server speaks something else.
 const MAX_MALFORMED: u32 = 50;
@@ -30,17 +30,17 @@ const GIVEN_UP: [&str; 3] = ["error", "abort", "insufficient_system_resource"];
 
 /// Reads the events of one answer.
 #[derive(Debug, Default)]
-pub(in crate::llm) struct Parser {
+pub(crate) struct Parser {
     n_malformed: u32,
     /// How many events brought something on: words, a piece of a call, how far the prompt is read, sums, a reason; not what was told before.
-    pub(in crate::llm) n_progress: u64,
+    pub(crate) n_progress: u64,
     progress: Progress,
-    pub(in crate::llm) done: bool,
+    pub(crate) done: bool,
 }
 
 impl Parser {
     /// Takes one event. After `[DONE]` nothing counts any more.
-    pub(in crate::llm) fn event(
+    pub(crate) fn event(
         &mut self,
         event: &Event,
         failure: &Failure<'_>,
@@ -81,12 +81,7 @@ impl Parser {
 }
 
 /// Takes an answer that came as one JSON body.
-pub(in crate::llm) fn whole(
-    body: &[u8],
-    failure: &Failure<'_>,
-    to: &mut Assembler,
-    on: &mut (dyn FnMut(Update) + Send),
-) -> Result<(), Error> {
+pub(crate) fn whole(body: &[u8], failure: &Failure<'_>, to: &mut Assembler, on: &mut (dyn FnMut(Update) + Send)) -> Result<(), Error> {
     let text = std::str::from_utf8(body).map_err(|_| failure.not_json(body))?;
     let is_json = serde_json::from_str::<IgnoredAny>(text).is_ok();
     let with_null = if is_json { None } else { numbers::without_odd_ones(text) };
@@ -188,11 +183,11 @@ pub(super) mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::event::ToolCall;
-    use crate::llm::format::text::Tools;
-    use crate::llm::provider::assemble::Reading;
-    use crate::llm::stream::Ready;
-    use crate::llm::stream::Reply;
+    use crate::format::text::Tools;
+    use crate::provider::assemble::Reading;
+    use crate::stream::Ready;
+    use crate::stream::Reply;
+    use podbay_event::ToolCall;
 
     pub(in super::super) fn read(reading: Reading, chunks: &[Value]) -> (Result<Reply, Error>, Vec<Update>) {
         let (mut parser, mut assembler, mut updates) = (Parser::default(), Assembler::new(reading, &Tools::default()), Vec::new());

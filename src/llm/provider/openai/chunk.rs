@@ -6,9 +6,9 @@ use serde_json::value::RawValue;
 
 use super::shapes;
 use super::shapes::Words;
-use crate::llm::provider::assemble::Assembler;
-use crate::llm::provider::calls::Piece;
-use crate::llm::provider::half::Halved;
+use crate::provider::assemble::Assembler;
+use crate::provider::calls::Piece;
+use crate::provider::half::Halved;
 
 #[derive(Deserialize)]
 pub(super) struct Chunk<'a> {

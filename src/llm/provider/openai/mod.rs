@@ -9,9 +9,9 @@ mod progress;
 mod request;
 mod shapes;
 
-pub(in crate::llm) use answer::Parser;
-pub(in crate::llm) use answer::whole;
-pub(in crate::llm) use request::Manner;
-pub(in crate::llm) use request::body;
-pub(in crate::llm) use request::max_tokens;
-pub(in crate::llm) use request::reading;
+pub(crate) use answer::Parser;
+pub(crate) use answer::whole;
+pub(crate) use request::Manner;
+pub(crate) use request::body;
+pub(crate) use request::max_tokens;
+pub(crate) use request::reading;

@@ -6,14 +6,14 @@ use serde_json::json;
 use super::answer::tests::delta;
 use super::answer::tests::read;
 use super::answer::whole;
-use crate::event::Usage;
-use crate::llm::error::Error;
-use crate::llm::format::text::Tools;
-use crate::llm::provider::assemble::Assembler;
-use crate::llm::provider::assemble::Reading;
-use crate::llm::provider::failure::Failure;
-use crate::llm::stream::Finish;
-use crate::llm::stream::Update;
+use crate::error::Error;
+use crate::format::text::Tools;
+use crate::provider::assemble::Assembler;
+use crate::provider::assemble::Reading;
+use crate::provider::failure::Failure;
+use crate::stream::Finish;
+use crate::stream::Update;
+use podbay_event::Usage;
 
 #[test]
 fn words_and_sums_of_odd_shapes_are_read() {

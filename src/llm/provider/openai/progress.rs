@@ -3,7 +3,7 @@
 use super::chunk::Choice;
 use super::chunk::Chunk;
 use super::chunk::count;
-use crate::llm::provider::calls::MAX_CALLS;
+use crate::provider::calls::MAX_CALLS;
 
 /// What was told so far.
 #[derive(Debug, Default)]

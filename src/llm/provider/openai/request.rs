@@ -1,32 +1,32 @@
 use serde_json::Value;
 use serde_json::json;
 
-use crate::event::ToolMode;
-use crate::llm::format::constrained;
-use crate::llm::options::Options;
-use crate::llm::parameters::Parameters;
-use crate::llm::prompt::Prompt;
-use crate::llm::provider::Provider;
-use crate::llm::provider::assemble::Reading;
-use crate::llm::stream::Request;
+use crate::format::constrained;
+use crate::options::Options;
+use crate::parameters::Parameters;
+use crate::prompt::Prompt;
+use crate::provider::Provider;
+use crate::provider::assemble::Reading;
+use crate::stream::Request;
+use podbay_event::ToolMode;
 
 /// What an answer gets of the window where nobody says, and at most.
 const MAX_AUTO_OUTPUT: u64 = 16_384;
 
 /// What is known of the server when a request is written.
 #[derive(Clone, Debug)]
-pub(in crate::llm) struct Manner {
-    pub(in crate::llm) provider: &'static dyn Provider,
-    pub(in crate::llm) model: Option<String>,
-    pub(in crate::llm) context: Option<u64>,
+pub(crate) struct Manner {
+    pub(crate) provider: &'static dyn Provider,
+    pub(crate) model: Option<String>,
+    pub(crate) context: Option<u64>,
     /// It says what an answer cost only where it is asked to.
-    pub(in crate::llm) asks_cost: bool,
+    pub(crate) asks_cost: bool,
     /// What it was learnt not to take.
-    pub(in crate::llm) parameters: Parameters,
+    pub(crate) parameters: Parameters,
 }
 
 /// Returns how the answer to a request is to be read.
-pub(in crate::llm) fn reading(prompt: &Prompt, request: &Request) -> Reading {
+pub(crate) fn reading(prompt: &Prompt, request: &Request) -> Reading {
     match prompt.mode() {
         _ if request.schema.is_some() => Reading::Schema,
         ToolMode::Native if is_held(prompt, request) => Reading::Held,
@@ -40,7 +40,7 @@ pub(in crate::llm) fn reading(prompt: &Prompt, request: &Request) -> Reading {
 }
 
 /// Returns the body of a request: the conversation's own bytes first, everything that may change behind them.
-pub(in crate::llm) fn body(prompt: &Prompt, request: &Request, options: &Options, manner: &Manner, stream: bool) -> Vec<u8> {
+pub(crate) fn body(prompt: &Prompt, request: &Request, options: &Options, manner: &Manner, stream: bool) -> Vec<u8> {
     let mut body = prompt.head();
     body.push(']');
     let mut put = |key: &str, value: &str| {
@@ -102,7 +102,7 @@ fn is_held(prompt: &Prompt, request: &Request) -> bool {
 }
 
 /// Returns how many tokens the answer to a request may have, where that is said.
-pub(in crate::llm) fn max_tokens(request: &Request, options: &Options, manner: &Manner) -> Option<u64> {
+pub(crate) fn max_tokens(request: &Request, options: &Options, manner: &Manner) -> Option<u64> {
     let usual = match (request.max_tokens, options.max_output_tokens) {
         (Some(limit), _) => Some(limit),
         (None, Some(limit)) => u64::try_from(limit).ok().filter(|&limit| limit > 0),
@@ -116,11 +116,11 @@ pub(in crate::llm) fn max_tokens(request: &Request, options: &Options, manner: &
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::llm::message::Message;
-    use crate::llm::message::ToolSpec;
-    use crate::llm::provider::Compatible;
-    use crate::llm::provider::LlamaCpp;
-    use crate::llm::provider::Vllm;
+    use crate::message::Message;
+    use crate::message::ToolSpec;
+    use crate::provider::Compatible;
+    use crate::provider::LlamaCpp;
+    use crate::provider::Vllm;
 
     fn tools() -> Vec<ToolSpec> {
         vec![ToolSpec { name: "bash".into(), description: "Runs.".into(), parameters: json!({"type": "object"}) }]
@@ -180,7 +180,7 @@ mod tests {
         let manner = Manner { provider: &Compatible, model: None, context: None, asks_cost: true, parameters: Parameters::default() };
         let body = written(ToolMode::Native, &Request::default(), &Options::default(), &manner);
         assert_eq!(body["usage"], json!({"include": true}));
-        let is_at = |url: &str| crate::llm::Endpoint::parse(url).expect("an address").is_at("openrouter.ai");
+        let is_at = |url: &str| crate::Endpoint::parse(url).expect("an address").is_at("openrouter.ai");
         assert!(is_at("https://openrouter.ai/api/v1") && is_at("https://eu.OpenRouter.ai/v1"));
         assert!(!is_at("https://notopenrouter.ai/v1") && !is_at("https://openrouter.ai.example/v1"));
     }

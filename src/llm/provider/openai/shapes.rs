@@ -8,8 +8,8 @@ use serde::Deserializer;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::llm::provider::half::Halved;
-use crate::llm::provider::half::mended;
+use crate::provider::half::Halved;
+use crate::provider::half::mended;
 
 /// Words of a delta: a text, or a list of parts of which some are thought.
 #[derive(Debug, Default)]

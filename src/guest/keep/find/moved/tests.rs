@@ -2,7 +2,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::fs::symlink;
 
 use super::*;
-use crate::wire::keep::Known;
+use podbay_wire::keep::Known;
 
 /// A project and a session's copy of it, which is a real one here.
 struct Scene {
@@ -124,7 +124,7 @@ fn what_cannot_be_found_or_covered_for_certain_is_named_as_lost() {
     // A name that no engine takes.
     let bad = std::ffi::OsStr::new("copy").to_owned();
     let bad = [bad.as_encoded_bytes(), b"/target/\xff"].concat();
-    let bad = scene.folder.path().join(crate::guest::root::as_path(&bad));
+    let bad = scene.folder.path().join(crate::root::as_path(&bad));
     fs::rename(scene.path("copy/target/a"), &bad).expect("renamed");
     assert_eq!(lost(&scene, LONGEST), ["conf/plain.txt"]);
     fs::rename(&bad, scene.path("copy/target/a")).expect("renamed");

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::words::RUNNERS;
 use super::words::spelled;
-use crate::guest::root::split;
+use crate::root::split;
 
 /// Words behind which a command stands, beside what parts commands.
 const BEFORE_COMMANDS: [&[u8]; 20] = [

@@ -10,8 +10,8 @@ use super::words::Said;
 use super::words::Words;
 use super::words::pieces;
 use super::words::words;
-use crate::guest::keep::git::Kind;
-use crate::guest::root::join;
+use crate::keep::git::Kind;
+use crate::root::join;
 
 /// Longest value that is looked through, and how many paths one may name.
 const MAX_VALUE: usize = 20_000;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::words::pieces;
 use super::words::spelled;
-use crate::guest::root::split;
+use crate::root::split;
 
 /// What ends one command of several.
 const ENDS: &[u8] = b"\n;&";

@@ -9,13 +9,13 @@ use super::folders::folders;
 use super::is_in_git;
 use super::words::Words;
 use super::words::words;
-use crate::guest::keep::git::End;
-use crate::guest::keep::git::Folder;
-use crate::guest::keep::git::Kind;
-use crate::guest::keep::git::Way;
-use crate::guest::root::join;
-use crate::guest::root::split;
-use crate::wire::Fault;
+use crate::keep::git::End;
+use crate::keep::git::Folder;
+use crate::keep::git::Kind;
+use crate::keep::git::Way;
+use crate::root::join;
+use crate::root::split;
+use podbay_wire::Fault;
 
 /// Longest hook or script that is read, how many of them, and how many names one may have.
 const MAX_TEXT: u64 = 64 << 10;
@@ -176,8 +176,8 @@ mod tests {
     use super::super::obeyed_in_worktree;
     use super::super::tests::look;
     use super::super::tests::place;
-    use crate::guest::keep::git::Folder;
-    use crate::wire::BytesPath;
+    use crate::keep::git::Folder;
+    use podbay_wire::BytesPath;
 
     fn texts(paths: &[BytesPath]) -> Vec<String> {
         paths.iter().map(BytesPath::to_text).collect()

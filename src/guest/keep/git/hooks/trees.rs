@@ -10,17 +10,17 @@ use super::MAX_TREES;
 use super::TOP;
 use super::config;
 use super::config::Entry;
-use crate::guest::keep::git::End;
-use crate::guest::keep::git::Folder;
-use crate::guest::keep::git::Kind;
-use crate::guest::keep::git::Way;
-use crate::guest::keep::git::find::MAX_POINTER;
-use crate::guest::keep::git::repository::is_repository;
-use crate::guest::keep::git::repository::modules;
-use crate::guest::keep::git::repository::pointed;
-use crate::guest::keep::git::repository::work_tree;
-use crate::guest::root::join;
-use crate::guest::root::split;
+use crate::keep::git::End;
+use crate::keep::git::Folder;
+use crate::keep::git::Kind;
+use crate::keep::git::Way;
+use crate::keep::git::find::MAX_POINTER;
+use crate::keep::git::repository::is_repository;
+use crate::keep::git::repository::modules;
+use crate::keep::git::repository::pointed;
+use crate::keep::git::repository::work_tree;
+use crate::root::join;
+use crate::root::split;
 
 impl All<'_> {
     /// Reads the repositories that each `.git` is or leads to.
@@ -206,8 +206,8 @@ mod tests {
     use super::super::tests::look;
     use super::super::tests::place;
     use super::*;
-    use crate::wire::BytesPath;
-    use crate::wire::keep::Obeyed;
+    use podbay_wire::BytesPath;
+    use podbay_wire::keep::Obeyed;
 
     #[track_caller]
     fn check(sample: &Sample, gits: &[&str], hooks: &str) {

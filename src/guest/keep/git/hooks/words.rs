@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::python;
-use crate::guest::root::split;
+use crate::root::split;
 
 /// How many names without their ends a command or a script may have, and how often it may go to another folder.
 const MAX_COMPLETED: usize = 200;

@@ -3,16 +3,16 @@
 use std::time::Duration;
 
 use super::One;
-use crate::guest::keep::git::folder::Folder;
-use crate::guest::keep::git::folder::failed;
-use crate::guest::keep::git::refs;
-use crate::guest::keep::git::run::Git;
-use crate::guest::keep::git::stage;
-use crate::guest::root::join;
-use crate::wire::BytesPath;
-use crate::wire::Fault;
-use crate::wire::keep::GitRefusal;
-use crate::wire::keep::ImportedRepository;
+use crate::keep::git::folder::Folder;
+use crate::keep::git::folder::failed;
+use crate::keep::git::refs;
+use crate::keep::git::run::Git;
+use crate::keep::git::stage;
+use crate::root::join;
+use podbay_wire::BytesPath;
+use podbay_wire::Fault;
+use podbay_wire::keep::GitRefusal;
+use podbay_wire::keep::ImportedRepository;
 
 /// How long the names are looked through for those that lead nowhere.
 const LOOK: Duration = Duration::from_secs(30);

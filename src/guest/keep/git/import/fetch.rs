@@ -10,16 +10,16 @@ use super::Bound;
 use super::One;
 use super::incoming::Incoming;
 use super::names::Names;
-use crate::guest::keep::git::left::Left;
-use crate::guest::keep::git::refs::Head;
-use crate::guest::keep::git::run::Git;
-use crate::guest::keep::git::stage;
-use crate::guest::keep::git::stash;
-use crate::guest::keep::git::stash::Stash;
-use crate::wire::BytesPath;
-use crate::wire::Fault;
-use crate::wire::keep::ImportedRepository;
-use crate::wire::keep::NotImported;
+use crate::keep::git::left::Left;
+use crate::keep::git::refs::Head;
+use crate::keep::git::run::Git;
+use crate::keep::git::stage;
+use crate::keep::git::stash;
+use crate::keep::git::stash::Stash;
+use podbay_wire::BytesPath;
+use podbay_wire::Fault;
+use podbay_wire::keep::ImportedRepository;
+use podbay_wire::keep::NotImported;
 
 /// How many objects are asked for at once, beside whatever they lead to, and how many names are moved.
 pub(super) const AT_ONCE: usize = 1000;

@@ -12,21 +12,21 @@ use super::STEADY;
 use super::fetch::Fetched;
 use super::index::Goal;
 use super::names::Names;
-use crate::guest::keep::git::index::Index;
-use crate::guest::keep::git::land;
-use crate::guest::keep::git::land::Landed;
-use crate::guest::keep::git::land::Locked;
-use crate::guest::keep::git::left::Left;
-use crate::guest::keep::git::prepare::UNDER_WAY;
-use crate::guest::keep::git::record::Start;
-use crate::guest::keep::git::refs::Head;
-use crate::guest::keep::git::run::Git;
-use crate::guest::root::join;
-use crate::wire::BytesPath;
-use crate::wire::Fault;
-use crate::wire::keep::ImportedRepository;
-use crate::wire::keep::IndexImport;
-use crate::wire::keep::NotImported;
+use crate::keep::git::index::Index;
+use crate::keep::git::land;
+use crate::keep::git::land::Landed;
+use crate::keep::git::land::Locked;
+use crate::keep::git::left::Left;
+use crate::keep::git::prepare::UNDER_WAY;
+use crate::keep::git::record::Start;
+use crate::keep::git::refs::Head;
+use crate::keep::git::run::Git;
+use crate::root::join;
+use podbay_wire::BytesPath;
+use podbay_wire::Fault;
+use podbay_wire::keep::ImportedRepository;
+use podbay_wire::keep::IndexImport;
+use podbay_wire::keep::NotImported;
 
 /// Why the branch that is checked out here stays where it is.
 const NOT_ENDED_HERE: &str = "is checked out here, and the session had something else checked out; it can come when you have, too";
@@ -327,13 +327,13 @@ mod tests {
     use super::super::Import;
     use super::super::Unlooked;
     use super::*;
-    use crate::guest::keep::git::folder::Folder;
-    use crate::guest::keep::git::leftover::Under;
-    use crate::guest::keep::git::refs;
-    use crate::guest::keep::git::sample::ID;
-    use crate::guest::keep::git::sample::InSession;
-    use crate::guest::keep::git::sample::Sample;
-    use crate::guest::keep::git::sample::told;
+    use crate::keep::git::folder::Folder;
+    use crate::keep::git::leftover::Under;
+    use crate::keep::git::refs;
+    use crate::keep::git::sample::ID;
+    use crate::keep::git::sample::InSession;
+    use crate::keep::git::sample::Sample;
+    use crate::keep::git::sample::told;
 
     /// Takes over what a session did, in the middle of which the person does something else; returns what was told and what git says then.
     fn import_while(session: &Work, person: &dyn Fn(&Sample)) -> (Sample, ImportedRepository) {

@@ -5,11 +5,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::path::PathBuf;
 
-use crate::guest::keep::git::folder::Folder;
-use crate::guest::keep::git::folder::Kind;
-use crate::guest::keep::git::folder::failed;
-use crate::guest::root::join;
-use crate::wire::Fault;
+use crate::keep::git::folder::Folder;
+use crate::keep::git::folder::Kind;
+use crate::keep::git::folder::failed;
+use crate::root::join;
+use podbay_wire::Fault;
 
 /// Returns where the folder of a session is. Git takes away what is called so when that is old, should nobody come back for it.
 pub(crate) fn place(id: &str) -> Vec<u8> {

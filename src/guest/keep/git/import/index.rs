@@ -4,17 +4,17 @@ use std::path::Path;
 
 use super::One;
 use super::fetch::Fetched;
-use crate::guest::keep::git::folder::Folder;
-use crate::guest::keep::git::folder::failed;
-use crate::guest::keep::git::index::Index;
-use crate::guest::keep::git::index::MAX_INDEX;
-use crate::guest::keep::git::land;
-use crate::guest::keep::git::land::Landed;
-use crate::guest::keep::git::left::Left;
-use crate::guest::keep::git::refs;
-use crate::guest::keep::git::run::Git;
-use crate::guest::root::join;
-use crate::wire::Fault;
+use crate::keep::git::folder::Folder;
+use crate::keep::git::folder::failed;
+use crate::keep::git::index::Index;
+use crate::keep::git::index::MAX_INDEX;
+use crate::keep::git::land;
+use crate::keep::git::land::Landed;
+use crate::keep::git::left::Left;
+use crate::keep::git::refs;
+use crate::keep::git::run::Git;
+use crate::root::join;
+use podbay_wire::Fault;
 
 /// What the index here is brought up to.
 #[derive(Debug)]

@@ -9,19 +9,19 @@ use super::One;
 use super::fetch::AT_ONCE;
 use super::fetch::Fetched;
 use super::fetch::late;
-use crate::guest::keep::git::folder::failed;
-use crate::guest::keep::git::left::Left;
-use crate::guest::keep::git::refs;
-use crate::guest::keep::git::refs::Head;
-use crate::guest::keep::git::repository::is_bare;
-use crate::guest::keep::git::stash;
-use crate::guest::keep::git::stash::Stash;
-use crate::guest::root::join;
-use crate::wire::BytesPath;
-use crate::wire::Fault;
-use crate::wire::keep::ImportedRepository;
-use crate::wire::keep::MovedRef;
-use crate::wire::keep::NotImported;
+use crate::keep::git::folder::failed;
+use crate::keep::git::left::Left;
+use crate::keep::git::refs;
+use crate::keep::git::refs::Head;
+use crate::keep::git::repository::is_bare;
+use crate::keep::git::stash;
+use crate::keep::git::stash::Stash;
+use crate::root::join;
+use podbay_wire::BytesPath;
+use podbay_wire::Fault;
+use podbay_wire::keep::ImportedRepository;
+use podbay_wire::keep::MovedRef;
+use podbay_wire::keep::NotImported;
 
 /// How many branches are looked through for what they leave out, and how many commits are counted of each.
 const MAX_LOOKED: usize = 20;
@@ -212,8 +212,8 @@ impl One<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::guest::keep::git::sample::InSession;
-    use crate::guest::keep::git::sample::Sample;
+    use crate::keep::git::sample::InSession;
+    use crate::keep::git::sample::Sample;
 
     /// Returns what is noted of a session that did this behind two commits of the person's.
     fn notes(work: &[&[&str]]) -> Vec<String> {

@@ -7,17 +7,17 @@ use super::All;
 use super::Place;
 use super::join_both;
 use super::look::MAX_CONFIG;
-use crate::guest::keep::git::folder::Kind;
-use crate::guest::keep::git::index::Index;
-use crate::guest::keep::git::settings::Settings;
-use crate::guest::keep::git::settings::filters_named;
-use crate::guest::root::split;
-use crate::wire::BytesPath;
-use crate::wire::Fault;
-use crate::wire::keep::GitRefusal;
+use crate::keep::git::folder::Kind;
+use crate::keep::git::index::Index;
+use crate::keep::git::settings::Settings;
+use crate::keep::git::settings::filters_named;
+use crate::root::split;
+use podbay_wire::BytesPath;
+use podbay_wire::Fault;
+use podbay_wire::keep::GitRefusal;
 
 /// How many files of attributes are looked through for filters, of which LFS is one.
-pub(in crate::guest::keep::git) const MAX_ATTRIBUTES: usize = 10_000;
+pub(in crate::keep::git) const MAX_ATTRIBUTES: usize = 10_000;
 
 impl All<'_> {
     pub(super) fn check_filters(

@@ -5,25 +5,25 @@ use super::MAX_SMALL;
 use super::Place;
 use super::UNDER_WAY;
 use super::broken;
-use crate::guest::keep::git::config;
-use crate::guest::keep::git::find::MAX_POINTER;
-use crate::guest::keep::git::folder::Kind;
-use crate::guest::keep::git::index::Index;
-use crate::guest::keep::git::index::MAX_INDEX;
-use crate::guest::keep::git::index::Unfit;
-use crate::guest::keep::git::refs;
-use crate::guest::keep::git::refs::Head;
-use crate::guest::keep::git::refs::Refs;
-use crate::guest::keep::git::repository::pointed;
-use crate::guest::keep::git::repository::work_tree;
-use crate::guest::keep::git::settings;
-use crate::guest::keep::git::settings::Settings;
-use crate::guest::root::split;
-use crate::wire::BytesPath;
-use crate::wire::keep::GitRefusal;
+use crate::keep::git::config;
+use crate::keep::git::find::MAX_POINTER;
+use crate::keep::git::folder::Kind;
+use crate::keep::git::index::Index;
+use crate::keep::git::index::MAX_INDEX;
+use crate::keep::git::index::Unfit;
+use crate::keep::git::refs;
+use crate::keep::git::refs::Head;
+use crate::keep::git::refs::Refs;
+use crate::keep::git::repository::pointed;
+use crate::keep::git::repository::work_tree;
+use crate::keep::git::settings;
+use crate::keep::git::settings::Settings;
+use crate::root::split;
+use podbay_wire::BytesPath;
+use podbay_wire::keep::GitRefusal;
 
 /// The longest file of settings or attributes that is read.
-pub(in crate::guest::keep::git) const MAX_CONFIG: u64 = 1 << 20;
+pub(in crate::keep::git) const MAX_CONFIG: u64 = 1 << 20;
 
 /// What was read of a repository, all of it before anything is written.
 pub(super) struct Contents {

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 
-use crate::guest::keep::bare::Part;
-use crate::guest::keep::git::import::One;
-use crate::guest::keep::git::refs::object;
-use crate::guest::keep::git::run::Git;
-use crate::guest::root::join;
-use crate::wire::BytesPath;
-use crate::wire::Fault;
+use crate::keep::bare::Part;
+use crate::keep::git::import::One;
+use crate::keep::git::refs::object;
+use crate::keep::git::run::Git;
+use crate::root::join;
+use podbay_wire::BytesPath;
+use podbay_wire::Fault;
 
 /// How much is asked in one question, and how much the answer to one may hold: it is cut above a bound.
 const MOST_ASKED: usize = 1 << 20;

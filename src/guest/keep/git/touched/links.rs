@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 
-use crate::guest::keep::git::import::One;
-use crate::guest::keep::git::run::Git;
-use crate::wire::BytesPath;
+use crate::keep::git::import::One;
+use crate::keep::git::run::Git;
+use podbay_wire::BytesPath;
 
 const LINK: &[u8] = b"120000";
 

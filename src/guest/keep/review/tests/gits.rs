@@ -1,7 +1,7 @@
 //! What would have the person's git obey what a session made.
 
 use super::*;
-use crate::guest::keep::git::sample::run_git;
+use crate::keep::git::sample::run_git;
 
 /// The plain files of a repository whose settings have git start a program, in some folder of the copy.
 fn arm(held: &Held, folder: &str) {

@@ -1,9 +1,9 @@
 //! A full disk stops it, and it is finished when there is room.
 
 use super::*;
-use crate::guest::keep::ObjectId;
-use crate::guest::keep::testing::Small;
-use crate::wire::keep::TurnTaken;
+use crate::keep::ObjectId;
+use crate::keep::testing::Small;
+use podbay_wire::keep::TurnTaken;
 
 const PATHS: [&str; 6] = ["f1", "f2", "f3", "f4", "f5", "f6"];
 

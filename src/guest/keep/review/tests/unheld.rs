@@ -5,18 +5,18 @@ use std::os::unix::fs::FileExt;
 use std::os::unix::fs::MetadataExt;
 
 use super::*;
-use crate::guest::keep::plan::CHANGED_IN_COPY;
-use crate::guest::keep::plan::plan_of;
-use crate::guest::keep::testing::Small;
-use crate::soak;
-use crate::wire::keep::LeftReason;
-use crate::wire::keep::Unkept;
+use crate::keep::plan::CHANGED_IN_COPY;
+use crate::keep::plan::plan_of;
+use crate::keep::testing::Small;
+use podbay_soak as soak;
+use podbay_wire::keep::LeftReason;
+use podbay_wire::keep::Unkept;
 
 /// More than a snapshot holds of one file.
 const LARGE: u64 = 70 << 20;
 
 fn noise(seed: u64, n_bytes: usize) -> Vec<u8> {
-    (seed..).flat_map(|n| *crate::guest::keep::ObjectId::of(&n.to_le_bytes()).as_bytes()).take(n_bytes).collect()
+    (seed..).flat_map(|n| *crate::keep::ObjectId::of(&n.to_le_bytes()).as_bytes()).take(n_bytes).collect()
 }
 
 /// Makes a large file of which most are holes.

@@ -3,22 +3,22 @@
 use super::Parser;
 use super::State;
 use super::Step;
-use crate::llm::format::text::bare;
-use crate::llm::format::text::channel;
-use crate::llm::format::text::channel::Follows;
-use crate::llm::format::text::collector::Place;
-use crate::llm::format::text::cursor::Cursor;
-use crate::llm::format::text::cursor::Read;
-use crate::llm::format::text::cursor::Stop;
-use crate::llm::format::text::example::Before;
-use crate::llm::format::text::example::Quoted;
-use crate::llm::format::text::family::Found;
-use crate::llm::format::text::fence::Certainty;
-use crate::llm::format::text::markers;
-use crate::llm::format::text::openers;
-use crate::llm::format::text::openers::Opener;
-use crate::llm::format::text::turns;
-use crate::llm::format::text::unread::Unread;
+use crate::format::text::bare;
+use crate::format::text::channel;
+use crate::format::text::channel::Follows;
+use crate::format::text::collector::Place;
+use crate::format::text::cursor::Cursor;
+use crate::format::text::cursor::Read;
+use crate::format::text::cursor::Stop;
+use crate::format::text::example::Before;
+use crate::format::text::example::Quoted;
+use crate::format::text::family::Found;
+use crate::format::text::fence::Certainty;
+use crate::format::text::markers;
+use crate::format::text::openers;
+use crate::format::text::openers::Opener;
+use crate::format::text::turns;
+use crate::format::text::unread::Unread;
 
 /// How many blocks that could not be read are kept in mind.
 const MAX_UNREAD: usize = 8;

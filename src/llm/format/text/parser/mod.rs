@@ -170,12 +170,12 @@ impl Parser {
     }
 
     /// Keeps the blanks that the text begins with: it goes on with another one.
-    pub(in crate::llm) fn keep_blanks(&mut self) {
+    pub(crate) fn keep_blanks(&mut self) {
         self.out.keep_blanks();
     }
 
     /// Says that the thoughts came otherwise, so that a closing tag in the text ends none.
-    pub(in crate::llm) fn without_thoughts(&mut self) {
+    pub(crate) fn without_thoughts(&mut self) {
         self.has_thought = true;
     }
 

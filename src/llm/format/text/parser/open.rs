@@ -4,19 +4,19 @@ use super::Header;
 use super::Parser;
 use super::State;
 use super::Step;
-use crate::llm::format::text::bare;
-use crate::llm::format::text::call;
-use crate::llm::format::text::cursor::Cursor;
-use crate::llm::format::text::cursor::Read;
-use crate::llm::format::text::cursor::Stop;
-use crate::llm::format::text::example::Quoted;
-use crate::llm::format::text::family::Found;
-use crate::llm::format::text::fence;
-use crate::llm::format::text::fence::Certainty;
-use crate::llm::format::text::line::MARKS_MAX;
-use crate::llm::format::text::markers;
-use crate::llm::format::text::openers;
-use crate::llm::format::text::openers::Opener;
+use crate::format::text::bare;
+use crate::format::text::call;
+use crate::format::text::cursor::Cursor;
+use crate::format::text::cursor::Read;
+use crate::format::text::cursor::Stop;
+use crate::format::text::example::Quoted;
+use crate::format::text::family::Found;
+use crate::format::text::fence;
+use crate::format::text::fence::Certainty;
+use crate::format::text::line::MARKS_MAX;
+use crate::format::text::markers;
+use crate::format::text::openers;
+use crate::format::text::openers::Opener;
 
 impl Parser {
     /// Reads a fence, or code within a line.

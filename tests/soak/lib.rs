@@ -1,6 +1,6 @@
 //! How long the loops of tests are: whole in `just soak`, a sample in every other run.
 //!
-//! The library's own tests include this file, too. `PODBAY_TEST_SOAK=1` asks for everything, `PODBAY_TEST_KILLS=N` for another number of kills, and
+//! `PODBAY_TEST_SOAK=1` asks for everything, `PODBAY_TEST_KILLS=N` for another number of kills, and
 //! `PODBAY_TEST_SEED=N` for the sample of an earlier run, which printed that number.
 
 use std::hash::BuildHasher;
@@ -11,29 +11,29 @@ use std::sync::OnceLock;
 const N_KILLS: u32 = 200;
 
 /// Returns whether nothing is left out.
-pub(crate) fn is_whole() -> bool {
+pub fn is_whole() -> bool {
     std::env::var("PODBAY_TEST_SOAK").is_ok_and(|value| value == "1")
 }
 
 /// Returns how often a loop kills something: as often as it says itself, at most a tenth of what `just soak` does, in every other run.
-pub(crate) fn n_kills(part: u32) -> u32 {
+pub fn n_kills(part: u32) -> u32 {
     debug_assert!(part <= N_KILLS / 10);
     let asked = std::env::var("PODBAY_TEST_KILLS").ok().and_then(|text| text.parse().ok());
     asked.unwrap_or(whole_or(N_KILLS, part))
 }
 
 /// Returns one number where nothing is left out, the other in every other run.
-pub(crate) fn whole_or<T>(whole: T, part: T) -> T {
+pub fn whole_or<T>(whole: T, part: T) -> T {
     if is_whole() { whole } else { part }
 }
 
 /// Keeps all items where nothing is left out, and one in `part`, at least one, in every other run. Which ones the seed says.
-pub(crate) fn sample<T>(items: impl IntoIterator<Item = T>, part: usize) -> Vec<T> {
+pub fn sample<T>(items: impl IntoIterator<Item = T>, part: usize) -> Vec<T> {
     let mut items: Vec<T> = items.into_iter().collect();
     if is_whole() {
         return items;
     }
-    let mut random = Random::new();
+    let mut random = Random::seeded();
     let (mut left, mut wanted) = (items.len() as u64, items.len().div_ceil(part) as u64);
     items.retain(|_| {
         let is_taken = random.below(left) < wanted;
@@ -45,12 +45,12 @@ pub(crate) fn sample<T>(items: impl IntoIterator<Item = T>, part: usize) -> Vec<
 }
 
 /// Numbers that look random and are the same for the same seed.
-pub(crate) struct Random(u64);
+pub struct Random(u64);
 
 impl Random {
     /// Begins with the seed of this run, and says which that is: the test harness shows it with a test that fails.
     #[expect(clippy::print_stderr, reason = "whoever repeats a failure needs it")]
-    pub(crate) fn new() -> Self {
+    pub fn seeded() -> Self {
         static SEED: OnceLock<u64> = OnceLock::new();
         let seed = *SEED.get_or_init(|| {
             let asked = std::env::var("PODBAY_TEST_SEED").ok().and_then(|text| text.parse().ok());
@@ -61,7 +61,7 @@ impl Random {
     }
 
     /// Returns a number below `end`.
-    pub(crate) fn below(&mut self, end: u64) -> u64 {
+    pub fn below(&mut self, end: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % end
     }
