@@ -67,7 +67,7 @@ fn a_controller_killed_at_any_moment_leaves_nothing_behind() {
     // One that nobody kills says how long they take on this machine.
     let model = model_of(n_rounds);
     run(own.task(&model, &["work"]).env("PODBAY_SANDBOX_LEASE", LEASE)).expect(0);
-    let moments = begun.elapsed().as_millis() as u64 * 5 / 4;
+    let moments = begun.elapsed().as_millis() as u64 * 3 / 4;
     let mut n_killed = 0;
     for number in 0..n_rounds {
         let model = model_of(number);
@@ -101,7 +101,7 @@ fn a_controller_killed_at_any_moment_leaves_nothing_behind() {
         "{n_killed} of {n_rounds} runs were killed before they were done, in {} s",
         begun.elapsed().as_secs()
     ));
-    assert!(n_killed > n_rounds / 3, "only {n_killed} of {n_rounds} were killed before they were done");
+    assert!(n_killed > n_rounds / 5, "only {n_killed} of {n_rounds} were killed before they were done");
     // The environment ends with its lease, though nobody looks.
     let running = || docker(&["ps", "--quiet", "--filter", &format!("label=dev.podbay.project={}", shared.key())]);
     assert!(within(Duration::from_secs(20), || running().trim().is_empty()), "{}", running());
