@@ -1,8 +1,8 @@
 #!/bin/bash
 # Feeds each fuzz target for a while with what it makes of the seeds: all of them, or those that are named. FUZZ_TIME is in seconds, for each.
 #
-# With FUZZ_PROFILE=dev, as in CI, the dependencies are those that the tests were built with, and only our own code is built again. Without it all
-# is optimised: it builds for minutes longer and tries some ten times as many inputs a second.
+# The dependencies are those that the tests were built with, and only our own code is built again. FUZZ_PROFILE=release optimises all of it, which
+# builds for many minutes; it is for runs of hours.
 #
 # libFuzzer needs a C++ compiler. It sees which code an input reaches by scripts/fuzz-rustc.sh. No sanitizer takes part: they do not go with a
 # static program. What a target finds worth keeping stays in fuzz/corpus, and what breaks it in fuzz/artifacts; git knows neither.
@@ -10,7 +10,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 [ $# != 0 ] || set -- parse sse session frame
-profile=${FUZZ_PROFILE:-release}
+profile=${FUZZ_PROFILE:-dev}
 folder=$profile
 [ "$profile" != dev ] || folder=debug
 tuple=$(rustc -vV | sed -n 's/^host: //p')

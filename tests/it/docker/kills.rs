@@ -101,7 +101,7 @@ fn a_controller_killed_at_any_moment_leaves_nothing_behind() {
         "{n_killed} of {n_rounds} runs were killed before they were done, in {} s",
         begun.elapsed().as_secs()
     ));
-    assert!(n_killed > n_rounds / 5, "only {n_killed} of {n_rounds} were killed before they were done");
+    assert!(n_killed > soak::whole_or(n_rounds / 3, n_rounds / 5), "only {n_killed} of {n_rounds} were killed before they were done");
     // The environment ends with its lease, though nobody looks.
     let running = || docker(&["ps", "--quiet", "--filter", &format!("label=dev.podbay.project={}", shared.key())]);
     assert!(within(Duration::from_secs(20), || running().trim().is_empty()), "{}", running());
