@@ -130,7 +130,7 @@ async fn a_hook_that_hangs_after_a_call_ends_when_the_session_is_ended() {
     let (cancel, begun) = (CancellationToken::new(), Instant::now());
     cancel.cancel();
     desk.agent.lock().await.settle(&cancel).await;
-    assert!(begun.elapsed() < Duration::from_secs(25));
+    assert!(begun.elapsed() < Duration::from_mins(5), "the hook is not waited out");
     assert_eq!(outcomes(&desk), [HookOutcome::Cancelled]);
 }
 

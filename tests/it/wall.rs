@@ -217,12 +217,10 @@ async fn cancel_ends_all_that_a_command_started() {
         until(|| guest.path("running").exists()).await;
         assert!(is_running(&time));
         cancel.cancel();
-        Instant::now()
     };
-    let (output, since) = tokio::join!(call, cancelled);
+    let (output, ()) = tokio::join!(call, cancelled);
     let Output::Command(ended) = output.expect("answers") else { panic!("no command") };
     assert_eq!(ended.end, End::Cancelled);
-    assert!(since.elapsed() < Duration::from_secs(2), "{:?}", since.elapsed());
     // Not "soon": when the answer is there, all of it is gone.
     assert!(!is_running(&time));
 }
@@ -291,14 +289,14 @@ async fn a_background_command_that_fails_at_once_says_so() {
 #[tokio::test]
 async fn a_background_command_that_stops_who_starts_commands_does_not_hold_up_the_next() {
     let guest = TestGuest::start().await;
-    let stop = "kill -STOP $(awk '/^PPid/ {print $2}' /proc/$PPID/status); echo done > stopped; exec sleep 30";
+    let stop = "kill -STOP $(awk '/^PPid/ {print $2}' /proc/$PPID/status); echo done > stopped; exec sleep 600";
     let (ended, _) = guest.bash(Bash { background: true, ..bash(stop) }).await;
     assert!(matches!(ended.end, End::Running { .. }), "{ended:?}");
     until(|| guest.path("stopped").exists()).await;
     let began = Instant::now();
     let (ended, printed) = guest.bash(bash("echo next")).await;
     assert_eq!((ended.end, printed.as_str()), (EXITED, "next\n"));
-    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_mins(5), "it does not wait for the first: {:?}", began.elapsed());
 }
 
 #[tokio::test]
@@ -423,7 +421,7 @@ async fn a_command_that_stopped_everything_ends_when_it_is_over() {
     assert_eq!((ended.end, ended.limit, printed.as_str()), (EXITED, None, "alive\n"));
     let (ended, printed) = guest.bash(bash("echo next")).await;
     assert_eq!((ended.end, printed.as_str()), (EXITED, "next\n"));
-    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_mins(1), "{:?}", began.elapsed());
 }
 
 #[tokio::test]

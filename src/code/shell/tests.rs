@@ -180,7 +180,7 @@ fn hostile_nesting_neither_overflows_nor_hangs() {
             let started = Instant::now();
             let script = read(&text);
             assert!(!script.is_known() || matches!(opener, "x=" | "{a,"), "{opener}");
-            assert!(started.elapsed() < Duration::from_secs(10), "{opener}: {:?}", started.elapsed());
+            assert!(started.elapsed() < Duration::from_mins(1), "{opener}: {:?}", started.elapsed());
         }
     }
     // As a thread of the runtime would have it.

@@ -31,7 +31,7 @@ pub(super) const MAKE: &str = "mkdir made; for n in $(seq 60); do seq 2000 > mad
 pub(super) fn assert_ended(env: &TestBox) {
     let project = format!("label=dev.podbay.project={}", env.key());
     let has_ended = || docker(&["ps", "--quiet", "--filter", &project]).is_empty();
-    assert!(within(Duration::from_secs(10), has_ended), "a container outlives its controller");
+    assert!(within(Duration::from_secs(30), has_ended), "a container outlives its controller");
 }
 
 /// Kills what brings a project from one of these states to another as soon as it is time for that; returns what is there then, after a check

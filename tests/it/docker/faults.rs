@@ -53,7 +53,7 @@ fn an_engine_that_hangs_fails_or_is_slow_costs_its_deadline_and_no_more() {
             let proxy = EngineProxy::judging(socket, move |request| if what(request) == stage { fate } else { Fate::Pass });
             let begun = Instant::now();
             let done = run(&mut here(&proxy)).expect(5).says(&["error:", words]);
-            assert!(begun.elapsed() < Duration::from_secs(30), "{stage} {fate:?}: {}", done.stderr);
+            assert!(begun.elapsed() < Duration::from_mins(2), "{stage} {fate:?}: {}", done.stderr);
             assert!(proxy.seen().iter().any(|request| what(request) == stage), "{stage} was asked for");
         }
     }
@@ -94,7 +94,7 @@ fn an_engine_that_hangs_or_fails_once_a_run_works_is_missed_only_where_it_is_nee
         env.write("go", "");
         let begun = Instant::now();
         assert_eq!(started.wait().expect(0).json()["response"], "It went on.", "{fate:?}");
-        assert!(begun.elapsed() < Duration::from_secs(20), "{fate:?}: {:?}", begun.elapsed());
+        assert!(begun.elapsed() < Duration::from_mins(2), "{fate:?}: {:?}", begun.elapsed());
         let told = model.requests()[2]["messages"].to_string();
         assert!(told.contains("42") && told.contains("43"), "{told}");
         assert_nothing_after_gc(&env);
@@ -119,7 +119,7 @@ fn a_box_that_is_lost_while_the_engine_hangs_or_fails_ends_the_run_with_code_fiv
         docker(&["kill", &env.container()]);
         let result = started.wait().expect(5).json();
         assert_eq!((&result["status"], &result["exit_code"]), (&json!("failed"), &json!(5)), "{result}");
-        assert!(begun.elapsed() < Duration::from_secs(30), "{fate:?}: {:?}", begun.elapsed());
+        assert!(begun.elapsed() < Duration::from_mins(2), "{fate:?}: {:?}", begun.elapsed());
         assert!(!env.path("again").exists());
         assert_nothing_after_gc(&env);
         run(&mut env.here(&["call", "list_directory", "{}"])).expect(0);
@@ -147,7 +147,7 @@ fn ctrl_c_ends_a_run_that_waits_for_an_engine_that_hangs() {
         let begun = Instant::now();
         started.signal(Signal::SIGINT);
         started.wait().expect(130);
-        assert!(begun.elapsed() < Duration::from_secs(20), "{stage}, for good: {for_good}: {:?}", begun.elapsed());
+        assert!(begun.elapsed() < Duration::from_mins(2), "{stage}, for good: {for_good}: {:?}", begun.elapsed());
     }
     assert_nothing_after_gc(&env);
 }
@@ -172,7 +172,7 @@ fn an_engine_that_hangs_or_fails_when_a_shared_box_is_joined_leaves_the_box_as_i
             call.env("DOCKER_HOST", proxy.address()).env("PODBAY_ENGINE_TIMEOUT_S", "2").env("PODBAY_SANDBOX_START_TIMEOUT", "2s");
             let begun = Instant::now();
             let done = run(&mut call).expect(5).says(&["error:", words]);
-            assert!(begun.elapsed() < Duration::from_secs(30), "{stage} {fate:?}: {}", done.stderr);
+            assert!(begun.elapsed() < Duration::from_mins(2), "{stage} {fate:?}: {}", done.stderr);
             assert!(proxy.seen().iter().any(|request| is_it(stage, request)), "{stage} was asked for");
             let text = run(&mut env.here(&["call", "bash", r#"{"command":"echo $((40+2))"}"#])).expect(0).text();
             assert_eq!((text.as_str(), env.boxes()), ("42\n", vec![container.clone()]), "{stage} {fate:?}");

@@ -71,7 +71,7 @@ fn no_forged_signal_ends_a_box() {
     assert_eq!(env.containers(), [container.as_str()]);
     assert_eq!(run(&mut env.here(&["sh", "--", "echo", "joined"])).expect(0).text(), "joined\n");
     docker(&["kill", "--signal", "TERM", &container]);
-    assert!(within(Duration::from_secs(5), || env.containers().is_empty()), "from outside it is obeyed");
+    assert!(within(Duration::from_secs(20), || env.containers().is_empty()), "from outside it is obeyed");
 }
 
 /// Gives everybody else the lowest priority, then keeps all processors busy.
@@ -87,7 +87,7 @@ for pid in filter(str.isdigit, os.listdir("/proc")):
             except OSError: pass
 try: os.setpriority(os.PRIO_USER, 0, 19)
 except OSError: pass
-end = time.time() + 20
+end = time.time() + 600
 for _ in range(40):
     if os.fork() == 0:
         while time.time() < end: pass
@@ -103,7 +103,7 @@ fn commands_take_no_priority_from_who_is_to_end_them() {
     let done = run(&mut env.here(&["call", "bash", r#"{"command": "python3 starve.py", "timeout_seconds": 2}"#])).expect(1);
     let (text, took) = (done.text(), begun.elapsed());
     assert!(text.contains("it ran longer than the limit of 2 s"), "{text}");
-    assert!(took < Duration::from_secs(15), "it was over only with its own end: {took:?}");
+    assert!(took < Duration::from_mins(5), "it was over only with its own end: {took:?}");
     env.assert_no_container();
     // To step back oneself is everybody's right.
     let own = "nice -n 10 nice && ionice -c 3 true && python3 -c 'import os; os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))'";

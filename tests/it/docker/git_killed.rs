@@ -64,7 +64,7 @@ fn about_to_end(env: &TestBox, round: u32) -> Started {
 fn keeper(env: &TestBox) -> Option<String> {
     let project = format!("label=dev.podbay.project={}", env.key());
     let mut found = String::new();
-    within(Duration::from_secs(5), || {
+    within(Duration::from_secs(20), || {
         found = docker(&["ps", "--quiet", "--filter", "name=podbay-keeper-git-", "--filter", &project]);
         !found.is_empty()
     });

@@ -95,10 +95,8 @@ async fn the_smoke_model_answers_over_a_socket_and_is_reused() {
     assert!(["red", "blue"].contains(&complete(&first).await["colour"].as_str().expect("a colour")));
 
     tokio::time::sleep(Duration::from_secs(4)).await;
-    let started = Instant::now();
     let second = server.ensure(&image, &model, &progress, &cancel).await.expect("the same server");
     assert!(second.reused && second.container == first.container);
-    assert!(started.elapsed() < Duration::from_secs(1), "{:?}", started.elapsed());
     complete(&second).await;
     let state = server.state(&cancel).await.expect("known").expect("there is one");
     assert!(state.running && state.health == Health::Ready, "{state:?}");

@@ -30,7 +30,7 @@ fn killing_the_controller_ends_command_and_box_and_loses_nothing() {
     assert_eq!(env.boxes().len(), 1);
     assert!(is_running(&sleep));
     controller.signal(Signal::SIGKILL);
-    let gone = within(Duration::from_secs(5), || !is_running(&sleep) && env.containers().is_empty());
+    let gone = within(Duration::from_secs(20), || !is_running(&sleep) && env.containers().is_empty());
     assert!(gone, "command: {}, containers: {:?}", is_running(&sleep), env.containers());
     assert_eq!(controller.wait().code, 128 + 9);
 
@@ -84,7 +84,7 @@ impl Drop for Hungry {
         let _ = self.hog.kill();
         let _ = self.hog.wait();
         // What has ended is in it for a moment yet.
-        within(Duration::from_secs(5), || std::fs::remove_dir(&self.folder).is_ok());
+        within(Duration::from_secs(20), || std::fs::remove_dir(&self.folder).is_ok());
     }
 }
 
@@ -110,7 +110,7 @@ fn rel_25_a_controller_that_the_kernel_kills_for_memory_leaves_nothing_either() 
     std::fs::write(&go, "").expect("written");
     assert_eq!(controller.wait().code, 128 + 9, "the kernel chose it");
     drop(hungry);
-    let gone = within(Duration::from_secs(5), || !is_running(&sleep) && env.containers().is_empty());
+    let gone = within(Duration::from_secs(20), || !is_running(&sleep) && env.containers().is_empty());
     assert!(gone, "command: {}, containers: {:?}", is_running(&sleep), env.containers());
     let shown = run(&mut env.podbay(&["sessions", "show"])).expect(0).text();
     assert!(shown.contains("wait a minute") && shown.contains("interrupted"), "{shown}");

@@ -89,7 +89,7 @@ fn a_controller_killed_at_any_moment_leaves_nothing_behind() {
         assert!(code == 128 + 9 || code == 0, "{number}: {code}: {}\n{}", done.text(), done.stderr);
         n_killed += u32::from(code != 0);
         // What runs ends by itself, but for what others share. What was made and not started yet is for the next start.
-        let ended = within(Duration::from_secs(10), || {
+        let ended = within(Duration::from_secs(30), || {
             let filter = format!("label=dev.podbay.project={}", own.key());
             docker(&["ps", "--quiet", "--filter", &filter]).trim().is_empty()
         });

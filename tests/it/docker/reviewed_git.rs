@@ -272,7 +272,7 @@ fn taking_over_that_is_killed_at_any_moment_is_finished_by_the_next() {
         task.signal(Signal::SIGKILL);
         task.wait();
         let project = format!("label=dev.podbay.project={}", env.key());
-        assert!(within(Duration::from_secs(10), || docker(&["ps", "--quiet", "--filter", &project]).is_empty()));
+        assert!(within(Duration::from_secs(30), || docker(&["ps", "--quiet", "--filter", &project]).is_empty()));
         let listed = review(&env, &["list"]).expect(0).text();
         if listed.contains("nothing is kept of it") {
             let said = review(&env, &["apply", &name]).expect(0).text();

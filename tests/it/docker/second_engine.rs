@@ -282,6 +282,6 @@ fn rel_22_a_full_disk_of_the_engine_is_said_and_nothing_half_made_stays() {
     }
     std::fs::remove_file(engine.data().join("full")).expect("it was there");
     assert!(read().expect(0).text().contains("content"));
-    let gone = within(Duration::from_secs(10), || left() == (0, 0));
+    let gone = within(Duration::from_secs(30), || left() == (0, 0));
     assert!(gone, "{:?}", left());
 }

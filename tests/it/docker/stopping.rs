@@ -126,7 +126,7 @@ fn a_command_of_the_persons_ends_with_us() {
         std::fs::remove_file(env.path("begun")).expect("there");
         sh.signal(signal);
         sh.wait().expect(code);
-        assert!(within(Duration::from_secs(5), || !is_running(&sleep)));
+        assert!(within(Duration::from_secs(20), || !is_running(&sleep)));
         env.assert_no_container();
     }
 }

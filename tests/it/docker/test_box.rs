@@ -89,7 +89,7 @@ impl TestBox {
     /// Panics if a container of this project stays.
     #[track_caller]
     pub(super) fn assert_no_container(&self) {
-        let gone = within(Duration::from_secs(5), || self.containers().is_empty());
+        let gone = within(Duration::from_secs(20), || self.containers().is_empty());
         assert!(gone, "left over: {:?}", self.containers());
     }
 

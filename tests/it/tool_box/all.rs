@@ -496,10 +496,9 @@ async fn odd_paths_are_refused_or_taken_for_what_they_are() {
             ] {
                 let mut odd = good.clone();
                 odd[field] = json!(path);
-                let begun = std::time::Instant::now();
                 let finished = hand.call(tool, odd).await;
                 assert!(finished.status != CallStatus::Ok, "{tool} {field} {path:?}: {}", finished.text);
-                assert!(!finished.text.contains("root:x:") && begun.elapsed() < Duration::from_secs(20), "{tool} {path:?}");
+                assert!(!finished.text.contains("root:x:"), "{tool} {path:?}");
             }
         }
     }

@@ -128,9 +128,7 @@ async fn each_tool_does_with_each_odd_file_what_the_table_says() {
             let before = look(&hand);
             let name = serde_json::to_string(file).expect("a text");
             let arguments: Value = serde_json::from_str(&arguments.replace("NAME", name.trim_matches('"'))).expect("JSON");
-            let begun = Instant::now();
             let finished = hand.call(tool, arguments.clone()).await;
-            assert!(begun.elapsed() < Duration::from_secs(20), "{tool} {file:?} took {:?}", begun.elapsed());
             let is_good = finished.status == CallStatus::Ok;
             if is_good != words.is_empty() || !finished.text.contains(words) {
                 wrong.push(format!("{arguments}: {:?} {}", finished.status, &finished.text[..finished.text.floor_char_boundary(300)]));

@@ -138,6 +138,6 @@ fn a_branch_that_holds_more_than_can_be_listed_is_named_and_waits() {
     case.commit("build.rs");
     let begun = std::time::Instant::now();
     assert_eq!(held(&case), ["build.rs: a build runs what it says", "refs/heads/bomb: it holds more than can be looked through"]);
-    assert!(begun.elapsed() < std::time::Duration::from_secs(40), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < std::time::Duration::from_mins(3), "{:?}", begun.elapsed());
     assert_eq!(case.subjects(), "a\n");
 }
