@@ -1,5 +1,7 @@
 //! What the person runs and looks at in the session's sandbox themselves.
 
+use async_recursion::async_recursion as boxed;
+
 use super::Agent;
 use super::Failure;
 use super::Interrupt;
@@ -22,6 +24,7 @@ impl Agent {
     }
 
     /// Runs a command that the person typed, through the pipeline like every call; the model is told of it before their next words.
+    #[boxed]
     pub async fn run_by_hand(&mut self, command: &str, interrupt: &Interrupt) -> Result<ByHand, Failure> {
         let ran = self.call_by_hand("bash", &serde_json::json!({ "command": command }), interrupt).await?;
         self.note(&format!("The person ran this in the sandbox themselves:\n$ {command}\n{}", ran.text));
@@ -29,6 +32,7 @@ impl Agent {
     }
 
     /// Looks at the folders below one for the person, through the pipeline like every call. Without a path it is the project.
+    #[boxed]
     pub async fn tree_by_hand(&mut self, path: &str, interrupt: &Interrupt) -> Result<ByHand, Failure> {
         let arguments = if path.is_empty() { serde_json::json!({}) } else { serde_json::json!({ "path": path }) };
         self.call_by_hand("tree", &arguments, interrupt).await

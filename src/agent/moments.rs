@@ -3,6 +3,7 @@
 use std::time::Duration;
 use std::time::Instant;
 
+use async_recursion::async_recursion as boxed;
 use tokio_util::sync::CancellationToken;
 
 use super::Agent;
@@ -104,6 +105,7 @@ impl Agent {
     }
 
     /// Waits for the commands that nobody has waited for, before the sandbox goes.
+    #[boxed]
     pub async fn settle(&self, cancel: &CancellationToken) {
         self.pipeline.settle(cancel).await;
     }

@@ -4,6 +4,7 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::time::Duration;
 
+use async_recursion::async_recursion as boxed;
 use tokio_util::sync::CancellationToken;
 
 use super::Options;
@@ -60,6 +61,7 @@ pub struct Context {
 /// it look at without a question is left out.
 ///
 /// `window` is what the model reads at once, in tokens: the files take at most 5 % of it, the instructions 10 %, what git says is twenty lines.
+#[boxed]
 pub async fn gather_context(
     pipeline: &Pipeline,
     options: &Options,

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use async_recursion::async_recursion as boxed;
+
 use super::Agent;
 use super::Interrupt;
 use super::budget::LEAST_ANSWER;
@@ -140,6 +142,7 @@ impl Agent {
 
     /// Has a summary replace all but the last messages because the person asks for it; `focus` is what it should keep above all, or nothing.
     /// Returns what it cost, and whether there was anything to replace that is longer than a summary of it.
+    #[boxed]
     pub async fn compact(&mut self, focus: &str, interrupt: &Interrupt) -> (Usage, bool) {
         let mut usage = Usage::default();
         let (used, window) = self.fullness(interrupt).await;
@@ -179,6 +182,7 @@ impl Agent {
     }
 
     /// Returns how many tokens the conversation is, and how many the model reads at once, where that is known.
+    #[boxed]
     pub async fn fullness(&mut self, interrupt: &Interrupt) -> (u64, Option<u64>) {
         let used = self.gauge.used(&self.conversation, &self.client, interrupt.run()).await;
         (used, self.gauge.window(&self.client))

@@ -2,6 +2,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Instant;
 
+use async_recursion::async_recursion as boxed;
 use tokio::sync::Semaphore;
 
 use super::Conversation;
@@ -145,12 +146,14 @@ impl Agent {
     }
 
     /// Works on one task until the model answers, a limit is reached or somebody stops it. Never panics, never loses what was done.
+    #[boxed]
     pub async fn run(&mut self, text: &str, interrupt: &Interrupt) -> Outcome {
         self.run_since(Instant::now(), Some(text), interrupt).await
     }
 
     /// Like [`Agent::run`], for a task whose time already runs: what getting ready took is part of it. Without a text the task that an
     /// earlier run left open goes on.
+    #[boxed]
     pub async fn run_since(&mut self, begun: Instant, text: Option<&str>, interrupt: &Interrupt) -> Outcome {
         let settled = self.settled.take().filter(|_| text.is_none());
         let outcome = match self.before_task(text, begun, interrupt).await {

@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use async_recursion::async_recursion as boxed;
 use tokio_util::sync::CancellationToken;
 
 use super::Asker;
@@ -38,6 +39,7 @@ pub struct Called {
 }
 
 /// Carries out one tool call through the whole pipeline, without a model and without a session.
+#[boxed]
 pub async fn call(place: &Place, tool: &str, arguments: &str, front: &Front) -> Result<Called, Error> {
     let cancel = front.interrupt.run();
     let warn = |message| (front.sink)(Kind::Warning { message }.into());

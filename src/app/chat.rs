@@ -1,6 +1,7 @@
 use std::collections::BTreeSet;
 use std::time::Instant;
 
+use async_recursion::async_recursion as boxed;
 use tokio_util::sync::CancellationToken;
 
 use super::Error;
@@ -67,6 +68,7 @@ impl Said {
 
 impl Chat {
     /// Opens the project, starts box and model.
+    #[boxed]
     pub async fn open(place: &Place, front: &Front) -> Result<Self, Error> {
         let mut session: Option<SessionId> = None;
         let begun = Instant::now();
@@ -104,6 +106,7 @@ impl Chat {
     }
 
     /// Sends one message and carries out what the model asks for.
+    #[boxed]
     pub async fn say(&mut self, text: &str, interrupt: &Interrupt) -> Said {
         self.seat.begin_turn(text);
         let outcome = self.seat.agent.run(text, interrupt).await;
@@ -124,6 +127,7 @@ impl Chat {
 
     /// Has a summary take the place of older messages, one that keeps above all what is about `focus`; returns whether there was anything to
     /// replace.
+    #[boxed]
     pub async fn compact(&mut self, focus: &str, interrupt: &Interrupt) -> bool {
         let (usage, is_shorter) = self.seat.agent.compact(focus, interrupt).await;
         self.usage += usage;
@@ -131,6 +135,7 @@ impl Chat {
     }
 
     /// Returns how many tokens the conversation is, and how many the model reads at once, where that is known.
+    #[boxed]
     pub async fn fullness(&mut self, interrupt: &Interrupt) -> (u64, Option<u64>) {
         self.seat.agent.fullness(interrupt).await
     }
@@ -162,6 +167,7 @@ impl Chat {
     }
 
     /// Runs a command of the person's own in the sandbox; the model is told of it with their next message.
+    #[boxed]
     pub async fn run_by_hand(&mut self, command: &str, interrupt: &Interrupt) -> Result<ByHand, Error> {
         self.seat.begin_turn(&format!("!{command}"));
         let ran = self.seat.agent.run_by_hand(command, interrupt).await;
@@ -170,11 +176,13 @@ impl Chat {
     }
 
     /// Shows the person the folders below one; the model is not told of it.
+    #[boxed]
     pub async fn tree_by_hand(&mut self, path: &str, interrupt: &Interrupt) -> Result<ByHand, Error> {
         self.seat.agent.tree_by_hand(path, interrupt).await.map_err(|failure| self.seat.error(failure))
     }
 
     /// Shows or takes back what turns changed; the model is told of it with the next message.
+    #[boxed]
     pub async fn undo(&mut self, order: UndoOrder, interrupt: &Interrupt) -> Result<UndoAnswer, Error> {
         let answer = undo::finished(self.seat.sandbox.undo(order, interrupt.run()).await.map_err(Error::Sandbox)?)?;
         if let UndoAnswer::Undone(undone) = &answer
@@ -189,6 +197,7 @@ impl Chat {
     /// with git that may run on the person's machine later, but for what was named before.
     ///
     /// `cancel` ends the commands of the settings that are still at work.
+    #[boxed]
     pub async fn close(mut self, exit_code: u8, error: Option<&Error>, cancel: &CancellationToken) -> Vec<String> {
         let Closed { git, .. } = self.seat.close(cancel).await;
         let status = match exit_code {

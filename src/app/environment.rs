@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use async_recursion::async_recursion as boxed;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
@@ -103,6 +104,7 @@ pub struct Running {
 }
 
 /// Starts the environment and, where the model is ours, the model server. Returns what is up then.
+#[boxed]
 pub async fn up(place: &Place, front: &Front) -> Result<Status, Error> {
     let cancel = front.interrupt.run();
     model::check_endpoint(&place.config, place.api_key.as_ref())?;
@@ -160,6 +162,7 @@ async fn up_with(place: &Place, front: &Front, bench: &Bench) -> Result<Status, 
 }
 
 /// Ends the environment of the project and the model server, unless another process works with that; returns the names of what was ended.
+#[boxed]
 pub async fn down(place: &Place, front: &Front) -> Result<Vec<String>, Error> {
     let cancel = front.interrupt.run();
     let bench = open(place, "`podbay down`", cancel).await?;
@@ -209,6 +212,7 @@ fn unfinished(mut failed: Vec<Error>, ended: &[String], front: &Front) -> Error 
     first
 }
 
+#[boxed]
 pub async fn status(place: &Place, front: &Front) -> Result<Status, Error> {
     let cancel = front.interrupt.run();
     let bench = Bench::open(&place.config, &place.state, Ground::open(place)?, cancel).await?;

@@ -1,6 +1,7 @@
 use std::time::SystemTime;
 
 use super::Error;
+use async_recursion::async_recursion as boxed;
 use podbay_config::Config;
 use podbay_engine as engine;
 use podbay_engine::Engine;
@@ -33,6 +34,7 @@ pub struct Also {
 }
 
 /// Removes what nobody will come back for: containers whose controller has ended, guest volumes of other builds, and what is to go `also`.
+#[boxed]
 pub async fn gc(config: &Config, also: Also, cancel: &CancellationToken) -> Result<Collected, Error> {
     if let Ok(root) = State::find(|name| std::env::var_os(name)) {
         engine::keep_machine_id(&root);

@@ -1,3 +1,4 @@
+use async_recursion::async_recursion as boxed;
 use tokio_util::sync::CancellationToken;
 
 use super::Error;
@@ -13,6 +14,7 @@ use podbay_session::State;
 const CONTROLLER: &str = "podbay/podbay";
 
 /// Builds Podbay's own images, the named ones or those that compose.yaml names; returns their names and ids.
+#[boxed]
 pub async fn build_images(
     config: &Config,
     state: &State,
@@ -49,6 +51,7 @@ pub struct ImageLine {
 }
 
 /// Lists Podbay's own images, whether they are there or not.
+#[boxed]
 pub async fn list_images(
     config: &Config,
     state: &State,

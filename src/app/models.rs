@@ -1,5 +1,6 @@
 use std::path::PathBuf;
 
+use async_recursion::async_recursion as boxed;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
@@ -139,6 +140,7 @@ pub fn model_info(config: &Config, state: &State, name: &str) -> Result<ModelLin
 }
 
 /// Returns which model is pulled when none is named, and why: that of the settings, else the one that fits the machine.
+#[boxed]
 pub async fn model_to_pull(config: &Config, state: &State) -> Result<(String, String), Error> {
     if let Some(name) = config.inference.model.as_deref().filter(|name| !name.trim().is_empty()) {
         return Ok((name.trim().to_owned(), format!("{}: the settings name it (`inference.model`)", name.trim())));
@@ -161,6 +163,7 @@ pub async fn model_to_pull(config: &Config, state: &State) -> Result<(String, St
 }
 
 /// Loads a model, or checks one that is here.
+#[boxed]
 pub async fn pull_model(
     config: &Config,
     state: &State,
@@ -172,6 +175,7 @@ pub async fn pull_model(
 }
 
 /// Removes a model's files, unless the running model server has them; returns whether there was anything.
+#[boxed]
 pub async fn remove_model(config: &Config, state: &State, name: &str, cancel: &CancellationToken) -> Result<bool, Error> {
     let store = store(config, state)?;
     let listed = store.info(name).map_err(Error::Inference)?;

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
+use async_recursion::async_recursion as boxed;
+
 use super::Error;
 use super::Front;
 use super::Place;
@@ -47,6 +49,7 @@ pub struct Quickstart {
 ///
 /// It counts as done when a call that the model chose ran in the box and a last text came. A model this small may not know when to stop,
 /// so here, and only here, a landing at the limit of five turns is a success too; the caller says so.
+#[boxed]
 pub async fn quickstart(place: &Place, front: &Front) -> Result<Quickstart, Error> {
     let begun = Instant::now();
     let elapsed = || u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);

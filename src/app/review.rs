@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::ffi::OsString;
 use std::path::Path;
 
+use async_recursion::async_recursion as boxed;
 use tokio_util::sync::CancellationToken;
 
 use super::Error;
@@ -77,6 +78,7 @@ pub struct Reviewed {
 }
 
 /// Shows, brings in or discards what waits. Whoever changes files holds the project for that time.
+#[boxed]
 pub async fn review(place: &Place, wish: ReviewWish, front: &Front) -> Result<Reviewed, Error> {
     let cancel = front.interrupt.run();
     let ground = match Ground::open(place)? {
@@ -95,6 +97,7 @@ pub async fn review(place: &Place, wish: ReviewWish, front: &Front) -> Result<Re
 }
 
 /// Brings in what a task that was done has changed, and says in its report what came of it.
+#[boxed]
 pub async fn accept(place: &Place, report: &mut Report, front: &Front) {
     let Some(id) = report.review.clone() else { return };
     let (only, commits) = (Vec::new(), Commits::default());

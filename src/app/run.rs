@@ -3,6 +3,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::time::Instant;
 
+use async_recursion::async_recursion as boxed;
 use tokio_util::sync::CancellationToken;
 
 use super::Asker;
@@ -121,6 +122,7 @@ pub(super) struct Seat {
 /// Works on one task and reports, whatever happens. Its time counts from `begun`.
 ///
 /// Without a task the one that an earlier session left open goes on; the place then names that session.
+#[boxed]
 pub async fn run(place: &Place, task: Option<&str>, front: &Front, begun: Instant) -> Report {
     let elapsed = || u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
     if task.is_none() && place.resume.is_none() || task.is_some_and(|task| task.trim().is_empty()) {

@@ -1,5 +1,6 @@
 use std::path::Path;
 
+use async_recursion::async_recursion as boxed;
 use tokio_util::sync::CancellationToken;
 
 use super::Error;
@@ -12,6 +13,7 @@ use podbay_inference::Store;
 /// Returns the command line of the model server for a container that compose has made, and clears the way for its socket.
 ///
 /// The model must be here: this container has no network.
+#[boxed]
 pub async fn model_server(
     config: &Config,
     home: &Path,

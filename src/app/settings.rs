@@ -13,6 +13,7 @@ use podbay_config::Sources;
 use podbay_config::Standing;
 use podbay_config::Trust;
 use podbay_config::Trusted;
+use podbay_guest::LineDiff;
 use podbay_inference::Catalogue;
 use podbay_sandbox::Project;
 use podbay_session::State;
@@ -44,10 +45,10 @@ impl ProjectSettings {
         ProjectLayer { file: self.file.clone(), trusted: self.standing == Standing::Trusted }
     }
 
-    /// Returns what was trusted before, where that was something else.
-    pub fn before(&self) -> Option<&str> {
+    /// Returns what has changed since it was trusted, as a patch shows it, where something else was.
+    pub fn difference(&self) -> Option<String> {
         match &self.standing {
-            Standing::Changed { before } => Some(before),
+            Standing::Changed { before } => Some(LineDiff::of(before, self.file.text()).unified("as it was trusted", "as it is now")),
             Standing::Trusted | Standing::Untrusted => None,
         }
     }

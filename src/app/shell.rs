@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use async_recursion::async_recursion as boxed;
+
 use super::Error;
 use super::Front;
 use super::Place;
@@ -56,6 +58,7 @@ pub struct ShellInput(CallInput);
 
 impl ShellInput {
     /// Sends bytes as they are, waiting where the command does not take them; `false` once it has ended.
+    #[boxed]
     pub async fn send(&self, bytes: &[u8]) -> bool {
         self.0.send(bytes).await.is_ok()
     }
@@ -71,6 +74,7 @@ impl ShellInput {
 }
 
 /// Starts a command, or the box's shell where `command` is empty. `terminal` is rows, columns and `TERM`.
+#[boxed]
 pub async fn shell(
     place: &Place,
     command: Vec<std::ffi::OsString>,
@@ -126,6 +130,7 @@ impl Shell {
     }
 
     /// Waits for what comes next. After `Ended` or `Failed` nothing comes.
+    #[boxed]
     pub async fn recv(&mut self) -> ShellUpdate {
         match self.open.recv().await {
             Some(CallUpdate::Chunk { stream: Stream::Stderr, data }) => ShellUpdate::Stderr(data),
@@ -162,6 +167,7 @@ impl Shell {
     }
 
     /// Ends the box.
+    #[boxed]
     pub async fn close(self) {
         drop(self.open);
         self.sandbox.close().await;

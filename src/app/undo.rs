@@ -1,5 +1,6 @@
 //! Taking back what turns changed, and bringing it back.
 
+use async_recursion::async_recursion as boxed;
 use tokio_util::sync::CancellationToken;
 
 use super::Error;
@@ -21,6 +22,7 @@ use podbay_wire::keep::Undone;
 const MOST_TOLD: usize = 50;
 
 /// Shows or takes back what turns of the project changed. Whoever changes files holds the project for that time.
+#[boxed]
 pub async fn undo(place: &Place, order: UndoOrder, front: &Front) -> Result<UndoAnswer, Error> {
     let cancel = front.interrupt.run();
     let ground = match Ground::open(place)? {

@@ -163,7 +163,7 @@ async fn trust(args: &TrustArgs) -> Result<u8, app::Error> {
 
 /// Asks about settings that were trusted and have changed; returns whether they are trusted now.
 pub(super) async fn ask_again(setup: &Setup, keyboard: &Keyboard, paint: Paint, cancel: &CancellationToken) -> Result<bool, app::Error> {
-    let Some(own) = setup.settings.project.as_ref().filter(|own| own.before().is_some() && keyboard.is_terminal()) else {
+    let Some(own) = setup.settings.project.as_ref().filter(|own| own.difference().is_some() && keyboard.is_terminal()) else {
         return Ok(false);
     };
     super::say(&describe(own, &setup.settings.loaded.passed_over, paint));
@@ -180,17 +180,14 @@ pub(super) async fn ask_again(setup: &Setup, keyboard: &Keyboard, paint: Paint, 
 /// Shows what is to be trusted: what has changed, or all of it, with every hidden character, and what counts only then.
 fn describe(own: &ProjectSettings, passed_over: &[PassedOver], paint: Paint) -> String {
     let path = text::line(&own.file.path().to_string_lossy());
-    let mut out = match own.before() {
+    let difference = own.difference();
+    let mut out = match difference {
         Some(_) => format!("{path} has changed since you trusted it:\n\n"),
         None => format!("{path}:\n\n"),
     };
-    let shown = match own.before() {
-        Some(before) => config::difference(before, own.file.text()),
-        None => own.file.text().to_owned(),
-    };
-    for line in counted(&shown).lines() {
+    for line in counted(difference.as_deref().unwrap_or(own.file.text())).lines() {
         let line = text::line(line);
-        let line = match (own.before().is_some(), line.chars().next()) {
+        let line = match (difference.is_some(), line.chars().next()) {
             (true, Some('+')) => paint.good(&line),
             (true, Some('-')) => paint.bad(&line),
             _ => line,

@@ -58,4 +58,3 @@ pub use template::template;
 pub use trust::Standing;
 pub use trust::Trust;
 pub use trust::Trusted;
-pub use trust::difference;

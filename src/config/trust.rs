@@ -12,11 +12,9 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use serde::Deserialize;
 use serde::Serialize;
-use similar::TextDiff;
 
 use super::Error;
 use super::ProjectFile;
@@ -24,8 +22,6 @@ use super::project::hash;
 
 /// Longest record that is read: a settings file as JSON writes it, and room for its path.
 const LONGEST: u64 = 1 << 20;
-/// Longest that lines are compared; a coarser comparison follows.
-const PATIENCE: Duration = Duration::from_millis(500);
 
 /// What a person thinks of a project's settings file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -130,12 +126,6 @@ fn failed(doing: &'static str, path: &Path) -> impl Fn(io::Error) -> Error + use
     move |source| Error::Trust { doing, path: path.clone(), source }
 }
 
-/// Returns what has changed, as a patch shows it; without a `before` all of it is new.
-pub fn difference(before: &str, after: &str) -> String {
-    let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(before, after);
-    diff.unified_diff().context_radius(3).header("as it was trusted", "as it is now").to_string()
-}
-
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
@@ -170,12 +160,5 @@ mod tests {
         fs::write(&record, changed).expect("written");
         assert_eq!(standing("1-2", &project, &second), Standing::Untrusted, "a hash that is not of what was shown");
         assert!(trust.revoke("1-2").expect("removes") && !trust.revoke("1-2").expect("nothing to remove"));
-    }
-
-    #[test]
-    fn a_difference_is_a_patch() {
-        let shown = difference("a = 1\nb = 2\n", "a = 1\nb = 3\n");
-        assert!(shown.contains("\n a = 1\n-b = 2\n+b = 3\n"), "{shown}");
-        assert_eq!(difference("", "a = 1\n").lines().last(), Some("+a = 1"));
     }
 }

@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 use std::time::Instant;
 
+use async_recursion::async_recursion as boxed;
 use bollard::query_parameters::InspectContainerOptions;
 use bollard::query_parameters::RemoveContainerOptionsBuilder;
 use tokio_util::sync::CancellationToken;
@@ -67,6 +68,7 @@ impl Ending {
 
 impl Engine {
     /// Removes it with its anonymous volumes, running or not. That it is gone already, or going, counts as done.
+    #[boxed]
     pub async fn remove(&self, id: &ContainerId) -> Result<(), Error> {
         let options = RemoveContainerOptionsBuilder::default().force(true).v(true).build();
         let doing = || format!("remove the container {}", id.short());
@@ -82,6 +84,7 @@ impl Engine {
     }
 
     /// Removes it, and believes that only when it is gone.
+    #[boxed]
     pub async fn remove_and_look(&self, id: &ContainerId) -> Result<(), Error> {
         self.remove(id).await?;
         let begun = Instant::now();
@@ -95,6 +98,7 @@ impl Engine {
     }
 
     /// Removes what is not wanted any more where something else is to be said; that it cannot be removed is kept for [`Engine::take_left`].
+    #[boxed]
     pub async fn discard(&self, id: &ContainerId) {
         if let Err(error) = self.remove(id).await {
             self.note_left(id.short(), &error);
@@ -102,6 +106,7 @@ impl Engine {
     }
 
     /// Does so for somebody who wants to leave: an engine that hangs is not waited for.
+    #[boxed]
     pub async fn discard_soon(&self, id: &ContainerId) {
         let within = self.timeout.min(GIVEN_UP);
         if tokio::time::timeout(within, self.discard(id)).await.is_err() {
@@ -149,6 +154,7 @@ impl Engine {
     }
 
     /// Ends when there is no more time to clean up. What comes later shares the time of what came first, but for a moment of its own.
+    #[boxed]
     pub async fn late(&self) {
         self.ending.told.cancelled().await;
         let since = self.ending.since.get_or_init(Instant::now);

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_recursion::async_recursion as boxed;
 use bollard::ClientVersion;
 use bollard::Docker;
 use tokio::sync::OnceCell;
@@ -91,6 +92,7 @@ impl Facts {
 
 impl Engine {
     /// Opens the way to the engine and asks it what it is, so that what is wrong with it is known now.
+    #[boxed]
     pub async fn connect(options: &Options, cancel: &CancellationToken) -> Result<Self, Error> {
         let engine = Self::open(options, cancel).await?;
         engine.facts(cancel).await?;
@@ -98,6 +100,7 @@ impl Engine {
     }
 
     /// Opens the way to the engine. Once `cancel` has fired, also later, what is cleaned up there has little time. For whoever has more to ask while it thinks about [`Engine::facts`], which takes it longest.
+    #[boxed]
     pub async fn open(options: &Options, cancel: &CancellationToken) -> Result<Self, Error> {
         let address = Address::find(options, |name| std::env::var(name).ok())?;
         let timeout = Duration::from_secs(options.timeout_s.max(1));

@@ -2,6 +2,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use async_recursion::async_recursion as boxed;
 use bollard::models::ContainerCreateBody;
 use bollard::models::HealthConfig;
 use bollard::models::HostConfig;
@@ -151,6 +152,7 @@ pub struct Held {
 
 impl Engine {
     /// Makes a container. One that is given up while the engine makes it is removed.
+    #[boxed]
     pub async fn create(&self, spec: &ContainerSpec, cancel: &CancellationToken) -> Result<ContainerId, Error> {
         let options = CreateContainerOptionsBuilder::default().name(&spec.name).build();
         let doing = || format!("create the container `{}` from `{}`", spec.name, spec.image);
@@ -181,12 +183,14 @@ impl Engine {
         Err(error)
     }
 
+    #[boxed]
     pub async fn start(&self, id: &ContainerId, cancel: &CancellationToken) -> Result<(), Error> {
         let doing = || format!("start the container {}", id.short());
         bounded(doing, cancel, self.timeout, self.docker.start_container(&id.0, None::<StartContainerOptions>)).await
     }
 
     /// Asks the program to end and kills it after `grace`.
+    #[boxed]
     pub async fn stop(&self, id: &ContainerId, grace: Duration, cancel: &CancellationToken) -> Result<(), Error> {
         let options = StopContainerOptionsBuilder::default().t(i32::try_from(grace.as_secs()).unwrap_or(10)).build();
         let doing = || format!("stop the container {}", id.short());
@@ -194,6 +198,7 @@ impl Engine {
     }
 
     /// Gives it another name.
+    #[boxed]
     pub async fn rename(&self, id: &ContainerId, name: &str, cancel: &CancellationToken) -> Result<(), Error> {
         let options = RenameContainerOptionsBuilder::default().name(name).build();
         let doing = || format!("name the container {} `{name}`", id.short());
@@ -201,6 +206,7 @@ impl Engine {
     }
 
     /// Returns the container's state, `None` if there is none by that id or name.
+    #[boxed]
     pub async fn state(&self, name: &str, cancel: &CancellationToken) -> Result<Option<ContainerState>, Error> {
         let doing = || format!("look at the container `{name}`");
         let found = bounded(doing, cancel, self.timeout, self.docker.inspect_container(name, None::<InspectContainerOptions>)).await;
@@ -237,6 +243,7 @@ impl Engine {
     }
 
     /// Returns the last lines it printed, both streams.
+    #[boxed]
     pub async fn last_lines(&self, id: &ContainerId, lines: u32, cancel: &CancellationToken) -> Result<String, Error> {
         const MOST: usize = 256 * 1024;
         let options = LogsOptionsBuilder::default().stdout(true).stderr(true).tail(&lines.to_string()).build();

@@ -1,3 +1,4 @@
+use async_recursion::async_recursion as boxed;
 use tokio_util::sync::CancellationToken;
 
 use super::Engine;
@@ -49,6 +50,7 @@ pub struct Limits {
 
 impl Engine {
     /// Asks the engine for more about itself.
+    #[boxed]
     pub async fn details(&self, cancel: &CancellationToken) -> Result<Details, Error> {
         let info = bounded(|| "describe itself".to_owned(), cancel, self.timeout, self.docker.info()).await?;
         Ok(Details {

@@ -3,6 +3,7 @@ use std::time::Duration;
 use std::time::Instant;
 use std::time::SystemTime;
 
+use async_recursion::async_recursion as boxed;
 use bollard::query_parameters::EventsOptionsBuilder;
 use futures::StreamExt;
 
@@ -33,6 +34,7 @@ impl Engine {
     ///
     /// The engine learns of it beside the container's end, so its word may come a moment after that. What it does not answer is a no: this
     /// is asked to explain an end, not to decide anything.
+    #[boxed]
     pub async fn ran_out_of_memory(&self, id: &ContainerId, since: Moment, patience: Duration) -> bool {
         let stamp = |time: SystemTime| {
             let since_epoch = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();

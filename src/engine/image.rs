@@ -1,6 +1,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use async_recursion::async_recursion as boxed;
 use bollard::models::BuildInfo;
 use bollard::query_parameters::BuildImageOptionsBuilder;
 use bollard::query_parameters::CreateImageOptionsBuilder;
@@ -51,6 +52,7 @@ pub struct BuildImage<'a> {
 
 impl Engine {
     /// Returns what the engine knows of an image, `None` if it has no such image.
+    #[boxed]
     pub async fn image(&self, name: &str, cancel: &CancellationToken) -> Result<Option<ImageFacts>, Error> {
         let doing = || format!("look at the image `{name}`");
         let found = match bounded(doing, cancel, self.timeout, self.docker.inspect_image(name)).await {
@@ -71,6 +73,7 @@ impl Engine {
     }
 
     /// Lists the images that carry our labels.
+    #[boxed]
     pub async fn images(&self, cancel: &CancellationToken) -> Result<Vec<ImageFacts>, Error> {
         let filters = HashMap::from([("label".to_owned(), vec![format!("{}role", super::label::PREFIX)])]);
         let options = ListImagesOptionsBuilder::default().filters(&filters).build();
@@ -98,6 +101,7 @@ impl Engine {
         Ok(found.into_iter().map(|image| image.id).collect())
     }
 
+    #[boxed]
     pub async fn remove_image(&self, name: &str, cancel: &CancellationToken) -> Result<(), Error> {
         let options = RemoveImageOptionsBuilder::default().force(false).build();
         let request = self.docker.remove_image(name, Some(options), None);
@@ -105,6 +109,7 @@ impl Engine {
     }
 
     /// Gives an image one more name, with the tag `latest`; another image of that name loses it.
+    #[boxed]
     pub async fn tag_image(&self, image: &str, name: &str, cancel: &CancellationToken) -> Result<(), Error> {
         let options = TagImageOptionsBuilder::default().repo(name).tag("latest").build();
         let request = self.docker.tag_image(image, Some(options));
@@ -112,6 +117,7 @@ impl Engine {
     }
 
     /// Pulls an image. A registry that says nothing for `first_byte` is taken for one that is not there.
+    #[boxed]
     pub async fn pull(&self, name: &str, first_byte: Duration, progress: &ProgressSink, cancel: &CancellationToken) -> Result<(), Error> {
         let (repository, tag) = split_tag(name);
         let options = CreateImageOptionsBuilder::default().from_image(repository).tag(tag).build();
@@ -185,6 +191,7 @@ impl Engine {
     }
 
     /// Builds an image with the engine's own builder. Every step's line goes to `progress`.
+    #[boxed]
     pub async fn build(&self, build: &BuildImage<'_>, progress: &ProgressSink, cancel: &CancellationToken) -> Result<(), Error> {
         let fail = |message: String| Error::Build { image: build.tag.to_owned(), message };
         let context = context(build.files).map_err(|error| fail(error.to_string()))?;

@@ -1,3 +1,4 @@
+use async_recursion::async_recursion as boxed;
 use bollard::query_parameters::ContainerArchiveInfoOptionsBuilder;
 use bollard::query_parameters::DownloadFromContainerOptionsBuilder;
 use futures::StreamExt;
@@ -61,7 +62,7 @@ impl Engine {
             Err(error) => return circle(&error.to_string(), paths).map(|entry| vec![entry]).ok_or(error),
         };
         let (id, image) = (&id, &spec.image);
-        let asked = paths.iter().map(|path| self.entry(id, image, path, cancel));
+        let asked: Vec<_> = paths.iter().map(|path| self.entry(id, image, path, cancel)).collect();
         let answers = futures::stream::iter(asked).buffered(AT_ONCE).enumerate().map(|(at, answer)| {
             on_answer(at + 1);
             answer
@@ -71,6 +72,7 @@ impl Engine {
         Ok(found?.into_iter().flatten().collect())
     }
 
+    #[boxed]
     async fn entry(&self, id: &ContainerId, image: &str, path: &str, cancel: &CancellationToken) -> Result<Option<ImageEntry>, Error> {
         let options = ContainerArchiveInfoOptionsBuilder::default().path(path).build();
         let doing = || format!("look at `{path}` in the image `{image}`");

@@ -1,6 +1,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use async_recursion::async_recursion as boxed;
 use tokio_util::sync::CancellationToken;
 
 use super::BuildImage;
@@ -106,6 +107,7 @@ impl Provision {
     /// Returns the image, and builds or pulls it first where that is needed.
     ///
     /// Where all is there this takes two requests: the image, and the base it was made from.
+    #[boxed]
     pub async fn ensure(&self, name: &str, cancel: &CancellationToken) -> Result<ImageFacts, Error> {
         if let Some(facts) = self.find(name, cancel).await? {
             return Ok(facts);
@@ -122,6 +124,7 @@ impl Provision {
     }
 
     /// Returns the image if it is there and, where it is one of ours, made from what we would make it from now.
+    #[boxed]
     pub async fn find(&self, name: &str, cancel: &CancellationToken) -> Result<Option<ImageFacts>, Error> {
         let Some(recipe) = Recipe::find(name) else { return self.engine.image(name, cancel).await };
         let (state, facts) = self.look(recipe, cancel).await?;
@@ -139,6 +142,7 @@ impl Provision {
     }
 
     /// Builds an image of ours even if it is there; what has not changed comes from the engine's build cache.
+    #[boxed]
     pub async fn build(&self, name: &str, cancel: &CancellationToken) -> Result<ImageFacts, Error> {
         let Some(recipe) = Recipe::find(name) else {
             let problem = format!("Podbay builds only its own: {}", Self::own_names().join(", "));
@@ -151,6 +155,7 @@ impl Provision {
     }
 
     /// Returns every image that Podbay can build, and the bases that it made for them.
+    #[boxed]
     pub async fn list(&self, cancel: &CancellationToken) -> Result<Vec<ListedImage>, Error> {
         let mut listed = Vec::new();
         for recipe in &RECIPES {

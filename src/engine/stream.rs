@@ -4,6 +4,7 @@ use std::sync::Mutex;
 use std::task::Context;
 use std::task::Poll;
 
+use async_recursion::async_recursion as boxed;
 use bollard::container::LogOutput;
 use bollard::models::ExecConfig;
 use bollard::query_parameters::AttachContainerOptionsBuilder;
@@ -85,6 +86,7 @@ impl AsyncWrite for Attached {
 
 impl Engine {
     /// Attaches to a container that was created and not yet started, so that not a byte is missed.
+    #[boxed]
     pub async fn attach(&self, id: &ContainerId, cancel: &CancellationToken) -> Result<Attached, Error> {
         let options = AttachContainerOptionsBuilder::default().stream(true).stdin(true).stdout(true).stderr(true).build();
         let doing = || format!("attach to the container {}", id.short());
@@ -93,6 +95,7 @@ impl Engine {
     }
 
     /// Starts a second program in a running container, attached and without a terminal.
+    #[boxed]
     pub async fn exec(&self, id: &ContainerId, user: &str, command: &[&str], cancel: &CancellationToken) -> Result<Attached, Error> {
         let config = ExecConfig {
             attach_stdin: Some(true),

@@ -1,6 +1,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use async_recursion::async_recursion as boxed;
 use bollard::query_parameters::ListContainersOptionsBuilder;
 use bollard::query_parameters::ListVolumesOptionsBuilder;
 use jiff::Timestamp;
@@ -67,6 +68,7 @@ pub struct Swept {
 
 impl Engine {
     /// Lists every container that carries our labels, running or not.
+    #[boxed]
     pub async fn containers(&self, cancel: &CancellationToken) -> Result<Vec<Leftover>, Error> {
         let options = ListContainersOptionsBuilder::default().all(true).filters(&ours()).build();
         let found = bounded(|| "list our containers".to_owned(), cancel, self.timeout, self.docker.list_containers(Some(options))).await?;
@@ -87,6 +89,7 @@ impl Engine {
     }
 
     /// Lists every volume that carries our labels.
+    #[boxed]
     pub async fn volumes(&self, cancel: &CancellationToken) -> Result<Vec<Leftover>, Error> {
         let options = ListVolumesOptionsBuilder::default().filters(&ours()).build();
         let found = bounded(|| "list our volumes".to_owned(), cancel, self.timeout, self.docker.list_volumes(Some(options))).await?;
@@ -107,6 +110,7 @@ impl Engine {
     /// Removes containers whose owner has ended, and where `others` says so the guest volumes of other builds that are older than that.
     ///
     /// A volume in use stays, as does one that another build may just be about to use: two builds side by side do not fight.
+    #[boxed]
     pub async fn sweep(&self, guest_volume: &str, others: Option<Duration>, cancel: &CancellationToken) -> Result<Swept, Error> {
         let mut swept = Swept::default();
         for leftover in self.containers(cancel).await? {

@@ -3,6 +3,7 @@
 use std::pin::Pin;
 use std::time::Duration;
 
+use async_recursion::async_recursion as boxed;
 use bollard::query_parameters::ImportImageOptionsBuilder;
 use bytes::Bytes;
 use futures::Stream;
@@ -25,6 +26,7 @@ pub struct SavedImages {
 
 impl SavedImages {
     /// Returns the next piece, `None` after the last.
+    #[boxed]
     pub async fn next(&mut self) -> Result<Option<Bytes>, Error> {
         let stream = &mut self.stream;
         let piece = async { stream.next().await.transpose() };

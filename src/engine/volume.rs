@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use async_recursion::async_recursion as boxed;
 use bollard::models::VolumeCreateRequest;
 use bollard::query_parameters::RemoveVolumeOptions;
 use bollard::query_parameters::UploadToContainerOptionsBuilder;
@@ -53,6 +54,7 @@ impl VolumeFile {
 
 impl Engine {
     /// Returns the folder that a volume is, on the engine's machine; `None` where there is no volume of this name.
+    #[boxed]
     pub async fn volume_folder(&self, name: &str, cancel: &CancellationToken) -> Result<Option<String>, Error> {
         match bounded(|| format!("look at the volume `{name}`"), cancel, self.timeout, self.docker.inspect_volume(name)).await {
             Ok(volume) => Ok(Some(volume.mountpoint)),
@@ -61,12 +63,14 @@ impl Engine {
         }
     }
 
+    #[boxed]
     pub async fn create_volume(&self, name: &str, labels: &Labels, cancel: &CancellationToken) -> Result<(), Error> {
         let request = VolumeCreateRequest { name: Some(name.to_owned()), labels: Some(labels.to_map()), ..VolumeCreateRequest::default() };
         bounded(|| format!("create the volume `{name}`"), cancel, self.timeout, self.docker.create_volume(request)).await.map(|_| ())
     }
 
     /// Makes a volume that the engine mounts in this way when a container uses it: a file system, what is mounted, and options as for `mount -o`.
+    #[boxed]
     pub async fn create_mounted_volume(
         &self,
         name: &str,
@@ -86,6 +90,7 @@ impl Engine {
     }
 
     /// Removes the volume; one that is gone or in use is left.
+    #[boxed]
     pub async fn remove_volume(&self, name: &str, cancel: &CancellationToken) -> Result<bool, Error> {
         let request = self.docker.remove_volume(name, None::<RemoveVolumeOptions>);
         match bounded(|| format!("remove the volume `{name}`"), cancel, self.timeout, request).await {
@@ -96,6 +101,7 @@ impl Engine {
     }
 
     /// Gives the folder that a volume is to a user, and to nobody else, through a container that is created and never started.
+    #[boxed]
     pub async fn own_volume(
         &self,
         volume: &str,
@@ -114,6 +120,7 @@ impl Engine {
     ///
     /// The engine unpacks an archive on the host's side of a container; on one that has run a model's command that is an attack
     /// surface (CVE-2018-15664, CVE-2026-41567), so it is done here and nowhere else.
+    #[boxed]
     pub async fn fill_volume(
         &self,
         volume: &str,

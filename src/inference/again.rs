@@ -1,3 +1,4 @@
+use async_recursion::async_recursion as boxed;
 use tokio_util::sync::CancellationToken;
 
 use super::Error;
@@ -21,11 +22,13 @@ pub enum Again {
 
 impl ModelServer {
     /// Waits until the server's container ends; an error, or an end of the wait, says nothing of the server.
+    #[boxed]
     pub async fn wait_ended(&self, serving: &Serving, cancel: &CancellationToken) -> Result<(), Error> {
         self.engine.follow_log(&serving.container, 0, |_| (), cancel).await.map_err(Error::engine("watch the model server"))
     }
 
     /// Starts the server's container again where it has ended by itself. It does not wait until the model is loaded: whoever asks next does.
+    #[boxed]
     pub async fn start_again(&self, serving: &Serving, cancel: &CancellationToken) -> Result<Again, Error> {
         let folder = self.paths.locks();
         let lock = FileLock::wait(&folder, "model-server", || (), cancel);

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_recursion::async_recursion as boxed;
 use tokio_util::sync::CancellationToken;
 
 use super::Error;
@@ -96,6 +97,7 @@ impl ModelServer {
     /// Returns a server of this model and these settings that answers; starts it, or replaces another, where that is needed.
     ///
     /// There is one server for a state folder. One that another process works with is not replaced: that is an error.
+    #[boxed]
     pub async fn ensure(
         &self,
         image: &ImageFacts,
@@ -152,6 +154,7 @@ impl ModelServer {
     }
 
     /// Ends the server, unless another process works with it; returns whether there was one.
+    #[boxed]
     pub async fn stop(&self, cancel: &CancellationToken) -> Result<bool, Error> {
         if !self.remove(|| (), cancel).await? {
             return Ok(false);
@@ -168,6 +171,7 @@ impl ModelServer {
     }
 
     /// Returns the files of the model that the running server has; none if no server runs.
+    #[boxed]
     pub async fn serves(&self, cancel: &CancellationToken) -> Result<Vec<PathBuf>, Error> {
         if !self.container(cancel).await?.is_some_and(|state| state.running) {
             return Ok(Vec::new());
@@ -178,6 +182,7 @@ impl ModelServer {
     }
 
     /// Returns how the server is, `None` if there is none.
+    #[boxed]
     pub async fn state(&self, cancel: &CancellationToken) -> Result<Option<ServerState>, Error> {
         let Some(state) = self.container(cancel).await? else { return Ok(None) };
         let endpoint = self.endpoint(&state);
@@ -198,6 +203,7 @@ impl ModelServer {
     }
 
     /// Returns where a running server is asked, and with which key; `None` if none runs or its key is gone.
+    #[boxed]
     pub async fn way_in(&self, cancel: &CancellationToken) -> Result<Option<(Endpoint, Secret)>, Error> {
         let state = self.container(cancel).await?.filter(|state| state.running && !state.paused);
         Ok(state.and_then(|state| Some((self.endpoint(&state), self.paths.read_key()?))))

@@ -2,6 +2,7 @@ use std::path::Path;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use async_recursion::async_recursion as boxed;
 use reqwest::Url;
 use tokio_util::sync::CancellationToken;
 
@@ -121,6 +122,7 @@ impl Store {
     }
 
     /// Returns the model of the settings. One that is named is loaded where it is not here; without a name nothing large is loaded unasked.
+    #[boxed]
     pub async fn resolve(&self, progress: &ProgressSink, cancel: &CancellationToken) -> Result<Model, Error> {
         match self.name() {
             None => self.have(&self.usual(), progress, cancel).await,
@@ -132,6 +134,7 @@ impl Store {
     }
 
     /// Loads a model, or checks by its hash one that is here; one that is damaged is loaded again.
+    #[boxed]
     pub async fn pull(&self, name: &str, progress: &ProgressSink, cancel: &CancellationToken) -> Result<ListedModel, Error> {
         let entry = if let Some(entry) = self.find(name)? {
             entry
@@ -168,6 +171,7 @@ impl Store {
     }
 
     /// Removes a model's files and whatever was loaded of them; returns whether there was anything.
+    #[boxed]
     pub async fn remove(&self, name: &str) -> Result<bool, Error> {
         let entry = self.find_here(name)?.ok_or_else(|| self.unknown(name))?;
         let (mut removed, pieces) = (false, self.pieces(&entry));
@@ -207,6 +211,7 @@ impl Store {
     }
 
     /// Returns whether the hub can be reached; it is asked for a few seconds.
+    #[boxed]
     pub async fn hub_answers(&self) -> Result<bool, Error> {
         if self.offline {
             return Ok(false);

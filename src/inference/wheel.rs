@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use std::time::Instant;
 
+use async_recursion::async_recursion as boxed;
 use sha2::Digest;
 use sha2::Sha256;
 use tokio_util::sync::CancellationToken;
@@ -33,6 +34,7 @@ pub struct Member {
 
 impl Member {
     /// Takes the file out; it gets its name only when it has the right size and hash.
+    #[boxed]
     pub async fn extract(self, progress: &ProgressSink, cancel: &CancellationToken) -> Result<(), Error> {
         let (progress, cancel) = (progress.clone(), cancel.clone());
         tokio::task::spawn_blocking(move || {

@@ -2,6 +2,7 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use async_recursion::async_recursion as boxed;
 use reqwest::header::AUTHORIZATION;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -103,6 +104,7 @@ impl Client {
     ///
     /// Failures that may pass are tried again as long as nothing was shown and no call begun. An interrupt is no failure: it returns what there is, as
     /// [`super::Finish::Interrupted`]. `deadline` bounds everything, retries and loading included.
+    #[boxed]
     pub async fn stream(
         &self,
         prompt: &Prompt,
@@ -219,6 +221,7 @@ impl Client {
     /// Has a server that does so read the conversation into its cache, so that the first answer comes sooner. Others are left alone.
     ///
     /// To be called while something else keeps everybody waiting; an interrupt ends it without an error.
+    #[boxed]
     pub async fn warm(&self, prompt: &Prompt, cancel: &CancellationToken, deadline: Duration) -> Result<(), Error> {
         if !self.provider().reads_ahead() {
             return Ok(());

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use async_recursion::async_recursion as boxed;
 use tokio_util::sync::CancellationToken;
 
 use super::asking::Asking;
@@ -90,6 +91,7 @@ impl Server {
 
 impl Client {
     /// Asks the server what it is, within `timeout`; waits for its model to load within the same time.
+    #[boxed]
     pub async fn probe(&self, cancel: &CancellationToken, timeout: Duration) -> Result<Probed, Error> {
         self.ask_what_it_is(cancel, timeout).await.map_err(|error| match error.with_key_from(|| KeyFrom::of(self.options())) {
             // No answer was begun that more time could finish.

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use async_recursion::async_recursion as boxed;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -496,6 +497,7 @@ impl Covering {
 }
 
 /// Returns the same box covering what there is to cover now: for one that is made for whoever comes later.
+#[boxed]
 pub async fn look_through(
     engine: &Engine,
     spec: &Spec,

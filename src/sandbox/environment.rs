@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use async_recursion::async_recursion as boxed;
 use tokio_util::sync::CancellationToken;
 
 use super::Error;
@@ -70,6 +71,7 @@ pub struct NextEnvironment {
 
 impl Environment {
     /// Starts a box for a project and sees to it that it works, unless one of the same making runs.
+    #[boxed]
     pub async fn prepare(
         engine: &Engine,
         spec: &Spec,
@@ -94,6 +96,7 @@ impl Environment {
     }
 
     /// Puts a box in the place of the one before, which ends. Where that fails everything is as it was.
+    #[boxed]
     pub async fn settle(engine: &Engine, project: &Project, next: NextEnvironment) -> Result<(), Error> {
         // From here on an interrupt would leave names in disorder, and it takes no time.
         let cancel = CancellationToken::new();
@@ -125,12 +128,14 @@ impl Environment {
     }
 
     /// Ends a box that is not wanted any more; the one before stays.
+    #[boxed]
     pub async fn discard(engine: &Engine, next: NextEnvironment) {
         // The next `podbay up` or `podbay down` finds what is left of it by its name; if it runs, its lease ends it.
         engine.discard(&next.id).await;
     }
 
     /// Ends the box of a project; returns whether there was one.
+    #[boxed]
     pub async fn down(engine: &Engine, project: &Project, cancel: &CancellationToken) -> Result<bool, Error> {
         remove_strays(engine, project, cancel).await?;
         match find(engine, project, cancel).await? {
@@ -140,6 +145,7 @@ impl Environment {
     }
 
     /// Returns the project's environment, if one is up.
+    #[boxed]
     pub async fn state(engine: &Engine, project: &Project, cancel: &CancellationToken) -> Result<Option<EnvironmentState>, Error> {
         let found = find(engine, project, cancel).await?;
         Ok(found.filter(|state| state.running).map(|state| EnvironmentState {

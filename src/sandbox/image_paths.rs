@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use std::time::Instant;
 
+use async_recursion::async_recursion as boxed;
 use tokio_util::sync::CancellationToken;
 
 use super::guest_volume::bare;
@@ -66,6 +67,7 @@ impl Places {
 
 /// Looks at an image, once, and returns what is wrong with it: what was found good is remembered in a folder, by the image's id, which is a
 /// hash of all of it. The image is looked at through a container as bare as one like `like` can be, which is never started.
+#[boxed]
 pub async fn look(
     engine: &Engine,
     like: &ContainerSpec,

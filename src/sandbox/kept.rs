@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 use std::time::Instant;
 
+use async_recursion::async_recursion as boxed;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -138,6 +139,7 @@ struct Living {
 impl Sandbox {
     /// Starts the box, or joins that of `podbay up` where there is one of the same making. `records` is the folder in which it is remembered
     /// what the boxes of projects cover.
+    #[boxed]
     pub async fn start(
         engine: &Engine,
         spec: &Spec,
@@ -178,6 +180,7 @@ impl Sandbox {
     }
 
     /// Joins a box that somebody else keeps. When its end of the line is lost it is joined again.
+    #[boxed]
     pub async fn attach(socket: &Socket, options: &Options, sink: Sink, cancel: &CancellationToken) -> Result<(Self, Started), Error> {
         Self::begin(Way::Attached(socket.clone()), options, sink, cancel).await
     }
@@ -275,6 +278,7 @@ impl Sandbox {
     }
 
     /// Returns the link to a living box, made anew if the last one has ended.
+    #[boxed]
     pub async fn link(&self, cancel: &CancellationToken) -> Result<Link, Error> {
         self.living(cancel).await.map(|living| living.link)
     }
@@ -337,6 +341,7 @@ impl Sandbox {
     }
 
     /// Returns the container's id, where it is ours to name, and what the guest said of its box.
+    #[boxed]
     pub async fn describe(&self) -> Option<(Option<String>, Facts)> {
         let state = self.inner.state.lock().await;
         state.running.as_ref().map(|running| (running.id.as_ref().map(|id| id.0.clone()), running.facts.clone()))
@@ -344,6 +349,7 @@ impl Sandbox {
 
     /// Returns what carries out commands, as far as that is known: another box that we make has the same image, one that somebody else keeps
     /// may be another.
+    #[boxed]
     pub async fn shell(&self) -> Shell {
         let state = self.inner.state.lock().await;
         let is_known = |running: &&Running| matches!(self.inner.way, Way::Engine(_)) || running.link.ended().is_none();
@@ -352,6 +358,7 @@ impl Sandbox {
 
     /// Ends the box for good after a session in which a model gave the orders, takes over what it did with git, and moves aside what that may
     /// have left for git to obey. Returns what came of that.
+    #[boxed]
     pub async fn close_session(&self) -> Option<git::Ended> {
         self.close().await;
         let Way::Engine(made) = &self.inner.way else { return None };
@@ -404,6 +411,7 @@ impl Sandbox {
     }
 
     /// Ends the box and waits until it is removed.
+    #[boxed]
     pub async fn close(&self) {
         self.inner.searching.cancel();
         let mut state = self.inner.state.lock().await;

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use async_recursion::async_recursion as boxed;
+
 use super::Sandbox;
 use super::docker::Running;
 use super::kept::Inner;
@@ -41,6 +43,7 @@ pub struct Ended {
 
 impl Ended {
     /// Waits for the end of a link, which is all there is of a box that nobody keeps.
+    #[boxed]
     pub async fn of(link: &Link) -> Self {
         let since = Moment::now();
         link.wait_ended().await;
@@ -55,6 +58,7 @@ impl Ended {
 
 impl Sandbox {
     /// Waits until the box that runs ends under us. Where none runs, or its end was told already, that is for ever.
+    #[boxed]
     pub async fn ended(&self) -> Ended {
         let running = {
             let state = self.inner.state.lock().await;
@@ -67,6 +71,7 @@ impl Sandbox {
     }
 
     /// Tells of an end that was waited for, and returns what the model is told. The next call gets a new box.
+    #[boxed]
     pub async fn tell_ended(&self, ended: Ended) -> String {
         let Ended { link, n_box, since } = &ended;
         self.lost(link, *n_box, ended.reason(), false, *since).await

@@ -7,6 +7,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
+use async_recursion::async_recursion as boxed;
 use tokio_util::sync::CancellationToken;
 
 use super::Error;
@@ -156,6 +157,7 @@ impl Held {
 }
 
 /// Returns the same box with its changes held back. A session that had a review before goes on in that.
+#[boxed]
 pub async fn hold_back(
     engine: &Engine,
     spec: &Spec,
@@ -180,6 +182,7 @@ pub fn cannot_lay_over(error: &Error) -> bool {
 }
 
 /// Copies the whole project for a session, where nothing can be laid over it; `why` is what a person is told.
+#[boxed]
 pub async fn copy_whole(
     engine: &Engine,
     spec: &Spec,
@@ -234,6 +237,7 @@ async fn make_upper(engine: &Engine, spec: &Spec, held: &Held, cancel: &Cancella
 }
 
 /// Returns the reviews of a project whose volumes are there.
+#[boxed]
 pub async fn reviews(engine: &Engine, project: &Project, cancel: &CancellationToken) -> Result<Vec<HeldReview>, Error> {
     let volumes = engine.volumes(cancel).await.map_err(Error::engine("list what waits to be reviewed"))?;
     let held = |leftover: Leftover| match leftover {
@@ -249,6 +253,7 @@ pub async fn reviews(engine: &Engine, project: &Project, cancel: &CancellationTo
 }
 
 /// Shows, brings in or discards what is held back, by a keeper of its own. `held`: the review whose copy it may have to look at.
+#[boxed]
 pub async fn review(
     engine: &Engine,
     spec: &Spec,
@@ -283,6 +288,7 @@ pub async fn review(
 }
 
 /// Removes the volumes of a review. Nothing may use them any more.
+#[boxed]
 pub async fn remove_review(engine: &Engine, review: &HeldReview, cancel: &CancellationToken) -> Result<(), Error> {
     let of_kind = |kind: Kind| Held { session: review.session.clone(), kind, has_git: false };
     // First what is mounted from the last one: it may be in use a moment longer than its container. As long as that is there, the others are

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use async_recursion::async_recursion as boxed;
 use tokio_util::sync::CancellationToken;
 
 use super::Error;
@@ -49,6 +50,7 @@ impl Sandbox {
     /// Ends the box and finds what it changed; `None`: changes are not held back. What changed nothing is removed.
     ///
     /// A person who does not want to wait leaves it to be found later.
+    #[boxed]
     pub async fn end_review(&self) -> Option<Result<Pending, Error>> {
         let session = self.reviewed()?;
         let cancel = self.inner.haste.get_or_init(CancellationToken::new);
@@ -74,6 +76,7 @@ impl Sandbox {
     }
 
     /// Ends a box that nothing came of, with whatever was made for it.
+    #[boxed]
     pub async fn give_up(&self) {
         if let Some(Err(error)) = self.end_review().await {
             tracing::debug!(%error, "a review that was begun is left");

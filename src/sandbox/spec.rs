@@ -1,6 +1,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use async_recursion::async_recursion as boxed;
 use tokio_util::sync::CancellationToken;
 
 use super::Covers;
@@ -215,6 +216,7 @@ impl Spec {
     }
 
     /// Refuses an image in which links would lead the engine astray. What was found good is remembered in the folder `seen`.
+    #[boxed]
     pub async fn check_image(
         &self,
         engine: &Engine,

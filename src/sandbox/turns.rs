@@ -8,6 +8,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering;
 
+use async_recursion::async_recursion as boxed;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -116,6 +117,7 @@ impl Sandbox {
     /// Ends the turn that was begun and returns what changed in it; `None`: none was begun, or it could not be kept, which is said.
     ///
     /// `cancel` leaves the turn as one that was killed in its middle.
+    #[boxed]
     pub async fn end_turn(&self, cancel: &CancellationToken) -> Option<TurnEnded> {
         self.inner.turn.has_begun(cancel).await;
         if cancel.is_cancelled() {
@@ -175,6 +177,7 @@ impl Sandbox {
     }
 
     /// Shows or takes back what turns of this project changed, while the session goes on.
+    #[boxed]
     pub async fn undo(&self, order: UndoOrder, cancel: &CancellationToken) -> Result<UndoAnswer, Error> {
         let Way::Engine(made) = &self.inner.way else {
             let key = "sandbox.backend";
@@ -191,6 +194,7 @@ impl Sandbox {
 }
 
 /// Shows or takes back what turns of a project changed, by a keeper of its own. What the person should know before it is done goes to `say`.
+#[boxed]
 pub async fn undo(
     engine: &Engine,
     spec: &Spec,

@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 use std::time::Instant;
 
+use async_recursion::async_recursion as boxed;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -99,6 +100,7 @@ impl Early {
     /// Waits for what came of it, now that the answer that holds it is recorded; what it said until now goes out first.
     ///
     /// Returns `None` where it did not come to run.
+    #[boxed]
     pub async fn result(mut self, cancel: &CancellationToken) -> Option<Result<Finished, PipelineError>> {
         self.held.release(&self.sink);
         let ended = tokio::select! {
@@ -113,6 +115,7 @@ impl Early {
     }
 
     /// Ends it, because no answer holds it, and waits for that. Nothing is said of it.
+    #[boxed]
     pub async fn take_back(mut self) {
         self.cancel.cancel();
         tokio::select! {

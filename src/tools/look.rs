@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use async_recursion::async_recursion as boxed;
 use tokio_util::sync::CancellationToken;
 
 use super::Pipeline;
@@ -41,6 +42,7 @@ pub enum Unseen {
 impl Pipeline {
     /// Reads an image that the person named. It goes the way of a `read_file` of the same path: a rule that denies that denies this, hooks may
     /// hold it back, and what was decided is an event.
+    #[boxed]
     pub async fn look(&self, path: BytesPath, cancel: &CancellationToken) -> Result<Image, Unseen> {
         let sees = self.images.load(Ordering::Relaxed);
         let shown = path.to_text();

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use async_recursion::async_recursion as boxed;
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
@@ -172,11 +173,13 @@ impl Pipeline {
     }
 
     /// Takes one call of the model's all the way.
+    #[boxed]
     pub async fn run(&self, call: &ToolCall, cancel: &CancellationToken) -> Result<Finished, PipelineError> {
         self.take(call, Hand::Model, cancel).await
     }
 
     /// Takes a call that the person makes themselves the same way: they are not asked what they said, and all else holds.
+    #[boxed]
     pub async fn run_by_hand(&self, call: &ToolCall, cancel: &CancellationToken) -> Result<Finished, PipelineError> {
         self.take(call, Hand::Person, cancel).await
     }

@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::path::PathBuf;
 
+use async_recursion::async_recursion as boxed;
 use bytes::Bytes;
 use tempfile::NamedTempFile;
 use tokio::sync::mpsc;
@@ -61,6 +62,7 @@ struct Verified {
 ///
 /// Every byte is compared with the manifest before the engine or the folder of models gets to see any of it. Then come the images, then
 /// the models get their names.
+#[boxed]
 pub async fn load_bundle(
     config: &Config,
     state: &State,

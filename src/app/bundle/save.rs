@@ -10,6 +10,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::path::PathBuf;
 
+use async_recursion::async_recursion as boxed;
 use sha2::Digest;
 use sha2::Sha256;
 use tokio_util::sync::CancellationToken;
@@ -62,6 +63,7 @@ struct ModelFile {
 }
 
 /// Gets the images and the models, and puts them into one file. It has its name when it is whole; until then it is called `FILE.part`.
+#[boxed]
 pub async fn save_bundle(
     config: &Config,
     state: &State,

@@ -4,9 +4,9 @@ use std::path::Component;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use similar::TextDiff;
 use tokio_util::sync::CancellationToken;
 
+use podbay_guest::LineDiff;
 use podbay_sandbox as sandbox;
 use podbay_tools::Later;
 use podbay_tools::OnChunk;
@@ -212,7 +212,7 @@ fn edit(files: &mut BTreeMap<String, String>, call: &EditFile) -> Result<Edited,
             return Err(Fault::NoSpace { path: call.path.clone() });
         }
     }
-    let diff = TextDiff::from_lines(&old, &text).unified_diff().header(&format!("a/{name}"), &format!("b/{name}")).to_string();
+    let diff = LineDiff::of(&old, &text).unified(&format!("a/{name}"), &format!("b/{name}"));
     put(files, &call.path, name, text)?;
     Ok(Edited { path: call.path.clone(), replaced, created, tolerant: Vec::new(), unescaped: Vec::new(), diff, memos: Vec::new() })
 }

@@ -25,6 +25,7 @@ use super::rules;
 use super::run::begin;
 use super::run::first_prompt;
 use super::services::HostServices;
+use async_recursion::async_recursion as boxed;
 use files::Files;
 use podbay_agent::Agent;
 use podbay_agent::Profile;
@@ -52,6 +53,7 @@ const WHAT_IT_IS: &str = "this is a demonstration: a script stands in for the mo
 const PROBE: Duration = Duration::from_secs(10);
 
 /// Shows a run and reports on it like on any other. Its time counts from `begun`.
+#[boxed]
 pub async fn demo(place: &Place, task: Option<&str>, front: &Front, begun: Instant) -> Report {
     let elapsed = || u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
     let task = task.filter(|task| !task.trim().is_empty()).unwrap_or(TASK);

@@ -21,6 +21,7 @@ use std::path::Path;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use async_recursion::async_recursion as boxed;
 use tokio_util::sync::CancellationToken;
 
 pub use self::attack::Attempt;
@@ -64,6 +65,7 @@ pub struct Subject {
 }
 
 /// Looks at everything and says what it found. Only an interrupt is an error: whatever is wrong is a line.
+#[boxed]
 pub async fn diagnose(subject: Subject, progress: &ProgressSink, cancel: &CancellationToken) -> Result<Diagnosis, Error> {
     unless_cancelled(Box::pin(look(subject, progress, cancel)), cancel).await
 }

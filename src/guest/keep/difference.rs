@@ -3,15 +3,12 @@ use std::fmt::Write;
 use std::time::Duration;
 use std::time::Instant;
 
-use similar::ChangeTag;
-use similar::TextDiff;
-
+use super::super::line_diff::LineDiff;
 use super::Error;
 use super::Store;
 use super::compare::Change;
 use super::compare::told;
 use super::node::Node;
-use super::text::TIME;
 use super::text::is_binary;
 use super::text::is_text;
 use podbay_wire::BytesPath;
@@ -148,9 +145,10 @@ fn one(store: &Store, told: &PathChange, before: Option<&Node>, after: Option<&N
     }
     let header =
         [before.map(|_| format!("a/{old_path}")), after.map(|_| format!("b/{path}"))].map(|name| name.unwrap_or("/dev/null".into()));
-    let (hunks, lines) = hunks(&readable(&old), &readable(&new));
-    let lines = known(Counted::Lines(lines));
-    let whole = format!("--- {}\n+++ {}\n{hunks}", header[0], header[1]);
+    let [old, new] = [readable(&old), readable(&new)];
+    let diff = LineDiff::of(&old, &new);
+    let lines = known(Counted::Lines(LineCount { n_added: diff.n_added(), n_removed: diff.n_removed() }));
+    let whole = diff.unified(&header[0], &header[1]);
     if whole.len() <= most {
         text.push_str(&whole);
         return as_it_is(text, lines);
@@ -159,28 +157,6 @@ fn one(store: &Store, told: &PathChange, before: Option<&Node>, after: Option<&N
     let end = whole[..end].rfind('\n').map_or(0, |at| at + 1);
     _ = writeln!(text, "{}… {} more lines of the diff", &whole[..end], whole[end..].lines().count());
     Ok(One { text, is_cut: true, lines })
-}
-
-/// Compares line by line, and counts those that come and go. A line ends with a newline and with nothing else, as for git: whoever broke one at a lone carriage return would
-/// have the rest of it pass for a line of the file.
-fn hunks(old: &str, new: &str) -> (String, LineCount) {
-    let [old, new]: [Vec<&str>; 2] = [old, new].map(|text| text.split_inclusive('\n').collect());
-    let diff = TextDiff::configure().timeout(TIME).newline_terminated(true).diff_slices(&old, &new);
-    let mut text = String::new();
-    let mut lines = LineCount::default();
-    for hunk in diff.unified_diff().context_radius(3).iter_hunks() {
-        _ = writeln!(text, "{}", hunk.header());
-        for change in hunk.iter_changes() {
-            let end = if change.value().ends_with('\n') { "" } else { "\n\\ No newline at end of file\n" };
-            _ = write!(text, "{}{}{end}", change.tag(), change.value());
-            match change.tag() {
-                ChangeTag::Insert => lines.n_added += 1,
-                ChangeTag::Delete => lines.n_removed += 1,
-                ChangeTag::Equal => {}
-            }
-        }
-    }
-    (text, lines)
 }
 
 /// Returns bytes as text. One that is no UTF-8 is shown by its number, so that it differs from others of its kind.
@@ -280,7 +256,7 @@ mod tests {
 
     #[test]
     fn only_a_newline_ends_a_line_and_each_byte_differs_from_any_other() {
-        let hunks = |old: &str, new: &str| hunks(old, new).0;
+        let hunks = |old: &str, new: &str| LineDiff::of(old, new).hunks();
         assert_eq!(hunks("a\rb\nc\n", "a\rB\nc\n"), "@@ -1,2 +1,2 @@\n-a\rb\n+a\rB\n c\n");
         let end = "\n\\ No newline at end of file\n";
         assert_eq!(hunks("a\r", "b\r"), format!("@@ -1 +1 @@\n-a\r{end}+b\r{end}"));

@@ -1,11 +1,9 @@
 use std::ops::Range;
-use std::time::Instant;
 
-use similar::Algorithm;
-use similar::DiffOp;
-use similar::capture_diff_slices_deadline;
+use imara_diff::Algorithm;
+use imara_diff::Diff;
+use imara_diff::InternedInput;
 
-use super::text::TIME;
 use super::text::is_text;
 
 /// Puts the changes of two sides to one text together, line by line; `None` where both changed the same lines, or lines that touch.
@@ -13,8 +11,8 @@ pub(super) fn merge(base: &[u8], ours: &[u8], theirs: &[u8]) -> Option<Vec<u8>> 
     if [base, ours, theirs].into_iter().any(|side| !is_text(side)) {
         return None;
     }
-    let [base, ours, theirs] = [base, ours, theirs].map(lines);
-    let mut hunks = [hunks(&base, &ours), hunks(&base, &theirs)].map(|hunks| hunks.into_iter().peekable());
+    let mut hunks = [hunks(base, ours), hunks(base, theirs)].map(|hunks| hunks.into_iter().peekable());
+    let base = lines(base);
     let mut merged = Vec::new();
     let mut at = 0;
     loop {
@@ -34,11 +32,11 @@ pub(super) fn merge(base: &[u8], ours: &[u8], theirs: &[u8]) -> Option<Vec<u8>> 
             hunks[0].next()?;
             hunks[1].next()?
         };
-        merged.extend(base[at..hunk.old.start].iter().copied().flatten());
-        merged.extend(hunk.new.into_iter().flatten());
+        merged.extend(base[at..hunk.old.start].concat());
+        merged.extend(hunk.new.concat());
         at = hunk.old.end;
     }
-    merged.extend(base[at..].iter().copied().flatten());
+    merged.extend(base[at..].concat());
     Some(merged)
 }
 
@@ -58,23 +56,12 @@ impl Hunk<'_> {
     }
 }
 
-fn hunks<'a>(old: &[&'a [u8]], new: &[&'a [u8]]) -> Vec<Hunk<'a>> {
-    let ops = capture_diff_slices_deadline(Algorithm::Myers, old, new, Some(Instant::now() + TIME));
-    let mut hunks: Vec<Hunk<'a>> = Vec::new();
-    for op in ops {
-        let (old, added) = match op {
-            DiffOp::Equal { .. } => continue,
-            op => (op.old_range(), &new[op.new_range()]),
-        };
-        match hunks.last_mut() {
-            Some(last) if last.old.end == old.start => {
-                last.old.end = old.end;
-                last.new.extend(added);
-            }
-            _ => hunks.push(Hunk { old, new: added.to_vec() }),
-        }
-    }
-    hunks
+fn hunks<'a>(old: &[u8], new: &'a [u8]) -> Vec<Hunk<'a>> {
+    let added = lines(new);
+    let input = InternedInput::new(old, new);
+    let diff = Diff::compute(Algorithm::Histogram, &input);
+    let index = |range: Range<u32>| range.start as usize..range.end as usize;
+    diff.hunks().map(|hunk| Hunk { old: index(hunk.before), new: added[index(hunk.after)].to_vec() }).collect()
 }
 
 fn lines(content: &[u8]) -> Vec<&[u8]> {

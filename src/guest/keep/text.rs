@@ -1,12 +1,7 @@
 //! What counts as text, and how much of it is compared.
 
-use std::time::Duration;
-
 /// Larger texts are neither shown nor put together.
 pub(super) const MOST_TEXT: usize = 1024 * 1024;
-
-/// How long one comparison may be worked on; after that it is coarser than need be, and still right.
-pub(super) const TIME: Duration = Duration::from_millis(500);
 
 /// How much of a file is looked at for a NUL byte, as git does.
 const LOOKED_AT: usize = 8_000;

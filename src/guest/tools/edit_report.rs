@@ -1,17 +1,11 @@
 use std::collections::HashMap;
 use std::fmt::Write;
-use std::time::Duration;
 
-use similar::ChangeTag;
-use similar::TextDiff;
-
+use super::super::line_diff::LineDiff;
 use super::edit_match::lines;
 
 /// Bytes of a diff shown to the model.
 const MAX_DIFF: usize = 4 * 1024;
-
-/// How long a diff may be worked on; after that it is coarser than need be.
-const DIFF_TIME: Duration = Duration::from_millis(200);
 
 /// Lines shown where a text was not found.
 const MAX_CLOSEST: usize = 12;
@@ -26,8 +20,7 @@ const MAX_COMPARED: usize = 20_000;
 pub(super) fn diff(path: &str, old: &[u8], new: &[u8]) -> String {
     let old = String::from_utf8_lossy(old);
     let new = String::from_utf8_lossy(new);
-    let diff = TextDiff::configure().timeout(DIFF_TIME).diff_lines(old.as_ref(), new.as_ref());
-    let whole = diff.unified_diff().context_radius(3).header(&format!("a/{path}"), &format!("b/{path}")).to_string();
+    let whole = LineDiff::of(&old, &new).unified(&format!("a/{path}"), &format!("b/{path}"));
     if whole.len() <= MAX_DIFF {
         return whole;
     }
@@ -61,12 +54,8 @@ pub(super) fn numbered(text: &[u8], start: u64, n: usize) -> String {
 /// Returns how many lines of a text are new, and how many are gone.
 pub(super) fn count_lines(old: &[u8], new: &[u8]) -> (u64, u64) {
     let (old, new) = (String::from_utf8_lossy(old), String::from_utf8_lossy(new));
-    let diff = TextDiff::configure().timeout(DIFF_TIME).diff_lines(old.as_ref(), new.as_ref());
-    diff.iter_all_changes().fold((0, 0), |(added, removed), change| match change.tag() {
-        ChangeTag::Insert => (added + 1, removed),
-        ChangeTag::Delete => (added, removed + 1),
-        ChangeTag::Equal => (added, removed),
-    })
+    let diff = LineDiff::of(&old, &new);
+    (diff.n_added(), diff.n_removed())
 }
 
 /// Finds where most of the wanted lines stand in the same order, by their length.

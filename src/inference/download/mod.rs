@@ -14,6 +14,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 use std::time::Instant;
 
+use async_recursion::async_recursion as boxed;
 use futures::StreamExt;
 use futures::TryStreamExt;
 use reqwest::Client;
@@ -128,6 +129,7 @@ enum Ended {
 
 impl Download {
     /// Loads the file. Two processes must not load the same one at once: whoever calls holds a lock.
+    #[boxed]
     pub async fn fetch(
         &self,
         client: &Client,
@@ -231,8 +233,8 @@ impl Download {
             }
             let n = patience.connections.max(1) as usize;
             // The first that fails ends the others; what they have stays.
-            let loads = futures::stream::iter(missing.into_iter().map(|segment| loader.load(segment)));
-            let outcome: Result<(), Ended> = loads.buffer_unordered(n).try_collect().await;
+            let loads: Vec<_> = missing.into_iter().map(|segment| loader.load(segment)).collect();
+            let outcome: Result<(), Ended> = futures::stream::iter(loads).buffer_unordered(n).try_collect().await;
             part.save()?;
             match outcome {
                 Ok(()) => return Ok(()),

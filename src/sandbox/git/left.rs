@@ -1,3 +1,4 @@
+use async_recursion::async_recursion as boxed;
 use tokio_util::sync::CancellationToken;
 
 use podbay_engine as engine;
@@ -15,6 +16,7 @@ pub struct LeftGit {
 }
 
 /// Lists them. What a review holds that still waits is part of it, and what another machine has made cannot be judged.
+#[boxed]
 pub async fn left(engine: &Engine, cancel: &CancellationToken) -> Result<Vec<LeftGit>, engine::Error> {
     Ok(left_of(&engine.volumes(cancel).await?))
 }

@@ -1,5 +1,6 @@
 //! The git of a session whose changes wait in a review: its folder waits with them, until a person wants it.
 
+use async_recursion::async_recursion as boxed;
 use tokio_util::sync::CancellationToken;
 
 use super::Ended;
@@ -53,6 +54,7 @@ pub(crate) async fn keep_for_review(engine: &Engine, spec: &Spec, session: &Sess
 ///
 /// `spec` is that of the project itself. With `with_auto_run` commits come, too, that hold what may run on the person's machine, and it is named.
 /// Killed at any point it can be begun again.
+#[boxed]
 pub async fn take_over(
     engine: &Engine,
     spec: &Spec,

@@ -1,5 +1,6 @@
 use std::collections::BTreeSet;
 
+use async_recursion::async_recursion as boxed;
 use sha2::Digest;
 use tokio_util::sync::CancellationToken;
 
@@ -57,6 +58,7 @@ pub struct Abandoned {
 }
 
 /// Lists them. What another machine has made cannot be judged, and what a review needs that waits is no less wanted for its project being away.
+#[boxed]
 pub async fn abandoned(engine: &Engine, cancel: &CancellationToken) -> Result<Vec<Abandoned>, engine::Error> {
     let volumes = engine.volumes(cancel).await?;
     let reviewed: BTreeSet<String> = volumes

@@ -13,6 +13,7 @@ mod traffic;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_recursion::async_recursion as boxed;
 use futures::SinkExt;
 use futures::StreamExt;
 use tokio::io::AsyncRead;
@@ -203,6 +204,7 @@ impl Link {
     }
 
     /// Waits for the end of the stream.
+    #[boxed]
     pub async fn wait_ended(&self) -> Reason {
         self.traffic.wait_ended().await
     }

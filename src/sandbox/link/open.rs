@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use async_recursion::async_recursion as boxed;
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc;
 
@@ -67,6 +68,7 @@ impl OpenCall {
     }
 
     /// Returns what comes next; `None`: the stream has ended, or `Done` was returned before.
+    #[boxed]
     pub async fn recv(&mut self) -> Option<CallUpdate> {
         if self.consumed >= ACKNOWLEDGE || (self.consumed > 0 && self.updates.is_empty()) {
             self.traffic.consumed(self.id, std::mem::take(&mut self.consumed));
@@ -79,6 +81,7 @@ impl OpenCall {
     }
 
     /// Sends input, waiting where the command does not take it.
+    #[boxed]
     pub async fn input(&self, bytes: &[u8]) -> Result<(), Error> {
         self.input_handle().send(bytes).await
     }
@@ -116,6 +119,7 @@ pub struct CallInput {
 
 impl CallInput {
     /// Sends input, waiting where the command does not take it.
+    #[boxed]
     pub async fn send(&self, bytes: &[u8]) -> Result<(), Error> {
         for piece in bytes.chunks(CHUNK) {
             let permit = self.room.acquire_many(cost(piece.len())).await.map_err(|_closed| self.over())?;

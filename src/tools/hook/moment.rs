@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::time::Instant;
 
+use async_recursion::async_recursion as boxed;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -68,21 +69,25 @@ struct Ready {
 
 impl Pipeline {
     /// Tells the hooks that a session begins; returns what they say to the model.
+    #[boxed]
     pub async fn session_begins(&self, cancel: &CancellationToken) -> Result<String, Held> {
         self.tell(&Told::new(Moment::SessionStart, self.hooks.session.as_ref()), cancel).await
     }
 
     /// Asks the hooks about what the person says; returns what they say to the model.
+    #[boxed]
     pub async fn prompted(&self, text: &str, cancel: &CancellationToken) -> Result<String, Held> {
         self.tell(&Told { prompt: Some(text), ..Told::new(Moment::UserPrompt, self.hooks.session.as_ref()) }, cancel).await
     }
 
     /// Tells the hooks that the conversation is about to be summed up.
+    #[boxed]
     pub async fn compacts(&self, cancel: &CancellationToken) -> Result<(), Held> {
         self.tell(&Told::new(Moment::PreCompact, self.hooks.session.as_ref()), cancel).await.map(drop)
     }
 
     /// Tells the hooks how a task ended.
+    #[boxed]
     pub async fn stopped(&self, status: &str, cancel: &CancellationToken) -> Result<(), Held> {
         self.tell(&Told { status: Some(status), ..Told::new(Moment::Stop, self.hooks.session.as_ref()) }, cancel).await.map(drop)
     }
@@ -145,6 +150,7 @@ impl Pipeline {
 
     /// Waits for the hooks that nobody waited for, before the sandbox goes: all together for as long as one of them may take, since they would
     /// add up to any time otherwise. Those that are left are ended then, which is said, and when `cancel` says so.
+    #[boxed]
     pub async fn settle(&self, cancel: &CancellationToken) {
         let mut behind = std::mem::take(&mut *self.hooks.behind.lock().expect("nothing panics while it holds this lock"));
         let all = async { while behind.join_next().await.is_some() {} };

@@ -1,6 +1,5 @@
 use std::path::PathBuf;
 use std::time::Duration;
-use std::time::Instant;
 
 use podbay::engine;
 use podbay::engine::Provision;

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering;
 
+use async_recursion::async_recursion as boxed;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
@@ -101,6 +102,7 @@ impl Siege {
 }
 
 /// Tries everything. That a sandbox cannot be had is an error; that one does not hold is a row.
+#[boxed]
 pub async fn attack(place: &Place, front: &Front) -> Result<Siege, Error> {
     let doing = |source| Error::Io { doing: "make a project to throw away (TMPDIR names another place)".to_owned(), source };
     let ground = if is_attached(&place.config) { None } else { Some(Ground::make(&place.project).map_err(doing)?) };
