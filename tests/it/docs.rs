@@ -3,11 +3,13 @@
 //! `PODBAY_BLESS=1 cargo test` writes the made pages anew.
 
 use std::collections::BTreeSet;
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::OnceLock;
 
 use podbay::config;
 use podbay::config::Config;
@@ -66,11 +68,7 @@ fn the_page_of_commands_is_the_help_of_all_of_them() {
 /// the test must indeed not exist.
 #[test]
 fn every_test_that_the_security_page_names_exists() {
-    let mut sources = String::new();
-    for folder in ["src", "tests"] {
-        read_all(&root().join(folder), &mut sources);
-    }
-    let exists = |name: &str| sources.contains(&format!("fn {name}("));
+    let exists = |name: &str| Sources::all().find(name).is_some();
     let mut wrong = Vec::new();
     let mut n_named = 0;
     for path in ["docs/security.md", "docs/security-cases.md"] {
@@ -93,16 +91,12 @@ fn every_test_that_the_security_page_names_exists() {
 /// A row of these tables says what happens on a bad day, and its last cell which tests show it.
 #[test]
 fn every_test_that_a_table_of_bad_days_names_exists() {
-    let mut sources = String::new();
-    for folder in ["src", "tests"] {
-        read_all(&root().join(folder), &mut sources);
-    }
     for path in ["docs/models.md", "docs/bad-days.md"] {
         let page = fs::read_to_string(root().join(path)).expect("the page");
         let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| ")).collect();
         let tests = rows.iter().filter_map(|row| row.trim_end_matches([' ', '|']).rsplit(" | ").next()).flat_map(quoted);
         let names: Vec<&str> = tests.filter(|name| is_test_name(name)).collect();
-        let missing: Vec<&&str> = names.iter().filter(|name| !sources.contains(&format!("fn {name}("))).collect();
+        let missing: Vec<&&str> = names.iter().filter(|name| Sources::all().find(name).is_none()).collect();
         assert!(missing.is_empty(), "{path}: {missing:?}");
         assert!(names.len() > 20, "{path}: only {} names of tests were found", names.len());
     }
@@ -126,10 +120,6 @@ const CASES: [(&str, u32, &[u32]); 10] = [
 /// `podbay doctor --attack` tries.
 #[test]
 fn every_case_has_a_state_and_a_test_or_a_reason() {
-    let mut sources = String::new();
-    for folder in ["src", "tests"] {
-        read_all(&root().join(folder), &mut sources);
-    }
     let page = fs::read_to_string(root().join("docs/security-cases.md")).expect("the page");
     let attacks = fs::read_to_string(root().join("src/app/doctor/attack/attacks.toml")).expect("the table");
     let tried: BTreeSet<&str> = attacks.lines().filter_map(|line| line.strip_prefix("id = \"")?.strip_suffix('"')).collect();
@@ -144,7 +134,7 @@ fn every_case_has_a_state_and_a_test_or_a_reason() {
         }
         assert!(!what.is_empty(), "{line}");
         let has_test = quoted(tests).any(is_test_name);
-        let is_soaked = quoted(tests).any(|name| is_test_name(name) && is_shortened(&sources, name));
+        let is_soaked = quoted(tests).any(|name| is_test_name(name) && Sources::all().is_shortened(name));
         let expected = if is_soaked { "`just soak`" } else { "`cargo test`" };
         assert_eq!(run, if has_test { expected } else { "" }, "{id}: which run has its tests whole");
         match state.split(':').next().unwrap_or_default() {
@@ -164,14 +154,46 @@ fn every_case_has_a_state_and_a_test_or_a_reason() {
     assert_eq!(marked, tried);
 }
 
-/// Returns whether `cargo test` leaves a test out, or a part of it, which `just soak` does not.
-fn is_shortened(sources: &str, name: &str) -> bool {
-    let Some(at) = sources.find(&format!("fn {name}(")) else { return false };
-    let (before, from) = sources.split_at(sources[..at].rfind('\n').map_or(0, |end| end + 1));
-    let indent: String = from.chars().take_while(|&c| c == ' ').collect();
-    let body = &from[..from.find(&format!("\n{indent}}}\n")).unwrap_or(from.len())];
-    let mut attributes = before.lines().rev().take_while(|line| line.trim_start().starts_with("#["));
-    body.contains("soak::") || attributes.any(|line| line.contains("ignore = \"just soak"))
+/// All sources, and where each function is in them.
+struct Sources {
+    text: String,
+    functions: HashMap<String, usize>,
+}
+
+impl Sources {
+    fn all() -> &'static Self {
+        static ALL: OnceLock<Sources> = OnceLock::new();
+        ALL.get_or_init(|| {
+            let mut text = String::new();
+            for folder in ["src", "tests"] {
+                read_all(&root().join(folder), &mut text);
+            }
+            Self::of(text)
+        })
+    }
+
+    fn of(text: String) -> Self {
+        let mut functions = HashMap::new();
+        for at in memchr::memmem::find_iter(text.as_bytes(), "fn ") {
+            let name = text[at + 3..].split('(').next().unwrap_or_default();
+            functions.entry(name.to_owned()).or_insert(at);
+        }
+        Self { text, functions }
+    }
+
+    fn find(&self, name: &str) -> Option<usize> {
+        self.functions.get(name).copied()
+    }
+
+    /// Returns whether `cargo test` leaves a test out, or a part of it, which `just soak` does not.
+    fn is_shortened(&self, name: &str) -> bool {
+        let Some(at) = self.find(name) else { return false };
+        let (before, from) = self.text.split_at(self.text[..at].rfind('\n').map_or(0, |end| end + 1));
+        let indent: String = from.chars().take_while(|&c| c == ' ').collect();
+        let body = &from[..memchr::memmem::find(from.as_bytes(), format!("\n{indent}}}\n").as_bytes()).unwrap_or(from.len())];
+        let mut attributes = before.lines().rev().take_while(|line| line.trim_start().starts_with("#["));
+        body.contains("soak::") || attributes.any(|line| line.contains("ignore = \"just soak"))
+    }
 }
 
 #[test]
@@ -197,7 +219,8 @@ fn a_test_that_is_shortened_is_told_from_one_that_is_whole() {
         soak::n_kills(4);
     }
 ";
-    let shortened: Vec<&str> = ["left_out", "sampled", "whole", "absent"].into_iter().filter(|name| is_shortened(source, name)).collect();
+    let sources = Sources::of(source.to_owned());
+    let shortened: Vec<&str> = ["left_out", "sampled", "whole", "absent"].into_iter().filter(|name| sources.is_shortened(name)).collect();
     assert_eq!(shortened, ["left_out", "sampled"]);
 }
 

@@ -76,7 +76,7 @@ fn keeper(env: &TestBox) -> Option<String> {
 fn an_import_killed_at_any_moment_leaves_a_whole_repository_and_is_done_by_the_next_session() {
     let Some(env) = repository() else { return };
     let _alone = alone_with_gc();
-    let n_kills = soak::n_kills(5);
+    let n_kills = soak::n_kills(4);
     super::git::git(&env, &["branch", "side"]);
     env.write(".gitignore", "work.sh\nnames\nindex\n.gitignore\n");
     env.write("work.sh", WORK);

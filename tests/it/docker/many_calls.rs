@@ -1,5 +1,6 @@
 //! Thousands of calls in one session: neither the engine nor the controller keeps anything of a call that is over.
 
+use podbay_soak as soak;
 use serde_json::Value;
 use serde_json::json;
 
@@ -14,6 +15,8 @@ const AT_ONCE: usize = 24;
 /// Turns of them before the first look, and between it and the second.
 const BEFORE: usize = 8;
 const BETWEEN: usize = 84;
+/// The same in `cargo test`. A summary of what was said takes one answer of the script's; with this number it is none of the two looks.
+const BETWEEN_IN_PART: usize = 30;
 
 /// What a controller holds.
 #[derive(Debug)]
@@ -46,10 +49,11 @@ fn r_14_thousands_of_calls_leave_engine_and_controller_as_they_were() {
             _ => ("list_directory", json!({"path": ".", "max_entries": number * AT_ONCE + at + 1})),
         })
     };
+    let between = soak::whole_or(BETWEEN, BETWEEN_IN_PART);
     let look = |name: &str| ("bash", json!({"command": format!("touch {name}; while ! test -e after-{name}; do sleep 0.02; done")}));
     let model = (0..BEFORE).fold(ScriptedModel::new(), |model, number| model.calls_many(turn(number)));
     let model = model.calls_many([look("first")]);
-    let model = (BEFORE..BEFORE + BETWEEN).fold(model, |model, number| model.calls_many(turn(number)));
+    let model = (BEFORE..BEFORE + between).fold(model, |model, number| model.calls_many(turn(number)));
     let model = model.calls_many([look("second")]).says("Done.").start_blocking();
     let started = start(env.task(&model, &["work"]).args(["--max-turns", "1000"]));
     let mut held = Vec::new();
@@ -62,7 +66,7 @@ fn r_14_thousands_of_calls_leave_engine_and_controller_as_they_were() {
         env.write(&format!("after-{name}"), "");
     }
     let report = started.wait().expect(0).json();
-    assert!(report["tool_calls"].as_u64().is_some_and(|calls| calls >= 2000), "{report}");
+    assert!(report["tool_calls"].as_u64().is_some_and(|calls| calls >= soak::whole_or(2000, 800)), "{report}");
     let [first, second] = &held[..] else { panic!("{held:?}") };
     assert!(second.descriptors <= first.descriptors + 2 && second.threads <= first.threads + 4, "{held:?}");
     // The conversation itself is kept: some hundred bytes a call, a few times over while a request is written.

@@ -486,7 +486,7 @@ fn a_run_that_was_killed_is_reviewed_and_gone_on_with() {
 #[test]
 fn an_application_killed_at_any_moment_leaves_whole_files_and_is_finished_by_the_next() {
     let Some(env) = TestBox::new() else { return };
-    let n_kills = soak::n_kills(4);
+    let n_kills = soak::n_kills(2);
     cut_off::fill(&env);
     let old = state(&env);
     let change = &format!("for f in folder*/modified*; do sed -i s/old/new/ $f; done; rm -r gone; {}", cut_off::MAKE);

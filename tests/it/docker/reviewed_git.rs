@@ -256,7 +256,7 @@ fn two_sessions_commit_side_by_side_and_each_is_brought_in_by_itself() {
 #[test]
 fn taking_over_that_is_killed_at_any_moment_is_finished_by_the_next() {
     let Some(env) = repository() else { return };
-    for n in 0..u64::from(soak::n_kills(3)) {
+    for n in 0..u64::from(soak::n_kills(2)) {
         let result = held_back(&env, &format!("echo {n} >> a.txt; git commit -q -a -m take{n}"), &[]);
         let name = id(&result);
         let task = start(env.podbay(&["review", "apply", &name, "-C"]).arg(env.project()));

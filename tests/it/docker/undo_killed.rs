@@ -32,7 +32,7 @@ fn change(env: &TestBox, command: &str) {
 #[test]
 fn an_undo_a_redo_and_a_resume_killed_at_any_moment_leave_whole_files_and_are_finished() {
     let Some(env) = TestBox::new() else { return };
-    let n_kills = soak::n_kills(4);
+    let n_kills = soak::n_kills(2);
     cut_off::fill(&env);
     let old = state(&env);
     change(&env, "for f in folder*/modified*; do sed -i s/old/mid/ $f; done; rm -r gone");

@@ -7,6 +7,8 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 
+use podbay_soak as soak;
+
 use super::*;
 
 /// What stands in the project, by its name.
@@ -115,7 +117,7 @@ fn look(hand: &Hand) -> Vec<(String, u32, u64, u64)> {
 #[tokio::test]
 async fn each_tool_does_with_each_odd_file_what_the_table_says() {
     let mut wrong = Vec::new();
-    for (tool, arguments, expected) in TABLE {
+    for (tool, arguments, expected) in soak::sample(TABLE, 4) {
         // A session of its own: to one that has read them, files that are made anew have been changed by somebody else.
         let hand = Hand::new().await;
         hand.run("git", &["init", "-q"]);
@@ -216,7 +218,7 @@ async fn no_tool_touches_a_device() {
         let mode = nix::sys::stat::Mode::from_bits_truncate(0o666);
         nix::sys::stat::mknod(&hand.guest.path(name), nix::sys::stat::SFlag::S_IFCHR, mode, device).expect("root makes devices");
     }
-    for (tool, arguments, expected) in TABLE {
+    for (tool, arguments, expected) in soak::sample(TABLE, 4) {
         // What a pipe is refused for, a device is.
         let words = match expected[FILES.iter().position(|file| *file == "pipe").expect("it is in the table")] {
             "" => continue,
