@@ -70,15 +70,16 @@ fn every_attack_is_held_off_with_tight_limits_too() {
 #[test]
 fn limits_that_limit_nothing_show_as_rows_that_failed() {
     let Some(env) = TestBox::new() else { return };
-    let mut command = env.here(&["doctor", "--attack"]);
+    let mut command = env.here(&["doctor", "--attack", "--json"]);
     command.env("PODBAY_SANDBOX_MEMORY", "64TiB").env("PODBAY_SANDBOX_PIDS", "4194304").env("PODBAY_SANDBOX_FILE_SIZE", "1000TiB");
     command.env("PODBAY_SANDBOX_DISK", "0");
-    let text = run(&mut command).expect(1).text();
-    let failed: Vec<&str> = text.lines().filter_map(|line| line.trim_start().strip_prefix("FAIL")?.split_whitespace().next()).collect();
-    assert_eq!(failed, ["R-01", "R-02", "R-08", "R-18"], "{text}");
-    for words in ["-> set `sandbox.file_size`", "4 attacks of "] {
-        assert!(text.contains(words), "{words}: {text}");
-    }
+    let report = run(&mut command).expect(1).json();
+    assert_eq!(
+        (failed(&report), &report["status"]),
+        (["R-01", "R-02", "R-08", "R-18"].map(str::to_owned).to_vec(), &json!("failed")),
+        "{report:#}"
+    );
+    assert!(report.to_string().contains("set `sandbox.file_size`"), "{report:#}");
     env.assert_no_container();
 }
 

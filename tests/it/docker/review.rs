@@ -13,6 +13,8 @@ use nix::sys::signal::Signal;
 use podbay_soak as soak;
 use serde_json::Value;
 use serde_json::json;
+use sha2::Digest;
+use sha2::Sha256;
 
 use super::cut_off;
 use super::cut_off::cut_off;
@@ -61,7 +63,13 @@ fn enter(root: &Path, folder: &Path, all: &mut BTreeMap<PathBuf, String>) {
             enter(root, &path, all);
             String::new()
         } else {
-            format!("{:?}", String::from_utf8_lossy(&std::fs::read(&path).expect("a file")))
+            let bytes = std::fs::read(&path).expect("a file");
+            // What is long is told by its hash: who compares hundreds of megabytes does not read them.
+            if bytes.len() > 200 {
+                format!("{} bytes, {:x?}", bytes.len(), Sha256::digest(&bytes))
+            } else {
+                format!("{:?}", String::from_utf8_lossy(&bytes))
+            }
         };
         all.insert(path.strip_prefix(root).expect("below").to_owned(), format!("{:o} {content}", facts.mode()));
     }

@@ -75,8 +75,11 @@ fn an_undo_a_redo_and_a_resume_killed_at_any_moment_leave_whole_files_and_are_fi
 #[test]
 fn where_the_keeper_is_killed_that_takes_back_it_is_said_what_goes_on() {
     let Some(env) = TestBox::new() else { return };
-    for n in 1..=8 {
-        env.write(&format!("large{n}"), noise(n, 30 << 20));
+    let mut bytes = noise(1, 12 << 20);
+    for n in 1..=6 {
+        // One that is like another is kept once.
+        bytes[0] = n;
+        env.write(&format!("large{n}"), &bytes);
     }
     let before = state(&env);
     change(&env, "rm large*");
