@@ -45,7 +45,12 @@ impl ProjectSettings {
         ProjectLayer { file: self.file.clone(), trusted: self.standing == Standing::Trusted }
     }
 
-    /// Returns what has changed since it was trusted, as a patch shows it, where something else was.
+    /// Returns whether other settings were trusted here before.
+    pub fn has_changed(&self) -> bool {
+        matches!(self.standing, Standing::Changed { .. })
+    }
+
+    /// Returns what has changed since the user trusted the file, as a patch, if other settings were trusted before.
     pub fn difference(&self) -> Option<String> {
         match &self.standing {
             Standing::Changed { before } => Some(LineDiff::of(before, self.file.text()).unified("as it was trusted", "as it is now")),

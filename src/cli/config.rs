@@ -163,7 +163,7 @@ async fn trust(args: &TrustArgs) -> Result<u8, app::Error> {
 
 /// Asks about settings that were trusted and have changed; returns whether they are trusted now.
 pub(super) async fn ask_again(setup: &Setup, keyboard: &Keyboard, paint: Paint, cancel: &CancellationToken) -> Result<bool, app::Error> {
-    let Some(own) = setup.settings.project.as_ref().filter(|own| own.difference().is_some() && keyboard.is_terminal()) else {
+    let Some(own) = setup.settings.project.as_ref().filter(|own| own.has_changed() && keyboard.is_terminal()) else {
         return Ok(false);
     };
     super::say(&describe(own, &setup.settings.loaded.passed_over, paint));

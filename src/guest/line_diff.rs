@@ -1,7 +1,7 @@
 //! What has changed between two texts, line by line, as a patch shows it.
 //!
-//! A line ends with a newline and with nothing else, as for git: whoever broke one at a lone carriage return would have the rest of it pass
-//! for a line of the file.
+//! A line ends with a newline and with nothing else, as for git. If a lone carriage return ended a line too, the text after it would look like
+//! a line of the file.
 
 use std::fmt::Write;
 use std::ops::Range;
