@@ -125,7 +125,11 @@ for top, folders, files in os.walk("/"):
     if top == "/proc":
         folders.clear()
     for path in (os.path.join(top, name) for name in files):
-        facts = os.lstat(path)
+        try:
+            facts = os.lstat(path)
+        except FileNotFoundError:
+            # What stands in /sys of other containers comes and goes.
+            continue
         if stat.S_ISBLK(facts.st_mode) or stat.S_ISCHR(facts.st_mode):
             try:
                 os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY))
