@@ -70,7 +70,7 @@ impl Agent {
         let keep = |(call, image): (String, Image)| self.keep_image(&call, format!("{}, as read_file found it.", image.path), &image);
         let images = images.into_iter().map(keep).collect();
         self.show_images(images);
-        if quit || interrupt.is_ended() {
+        if quit || interrupt.is_turn_over() {
             self.emit(Kind::Interrupted);
             return Next::Done(RunStatus::Interrupted);
         }

@@ -20,6 +20,10 @@ pub struct Interrupt {
 struct State {
     step: Option<CancellationToken>,
     pressed: Option<Instant>,
+    /// The first press ends the turn, and not its step alone.
+    ends_turns: bool,
+    /// It was pressed since the last turn.
+    is_turn_over: bool,
     /// What the process is to say of its end, where a signal brought it about.
     exit_code: Option<u8>,
 }
@@ -34,8 +38,11 @@ impl Interrupt {
         let mut state = self.state.lock().expect("nothing panics while it holds this lock");
         let again = state.pressed.is_some_and(|at| at.elapsed() < TWICE);
         state.pressed = Some(Instant::now());
-        match &state.step {
-            Some(step) if !step.is_cancelled() && !again => step.cancel(),
+        match state.step.clone() {
+            Some(step) if !step.is_cancelled() && !again => {
+                step.cancel();
+                state.is_turn_over = state.ends_turns;
+            }
             step => {
                 if step.is_some() || self.run.is_cancelled() {
                     self.haste.cancel();
@@ -90,9 +97,21 @@ impl Interrupt {
         token
     }
 
+    /// Has the first press end the turn under way with its step, so that a person can say what becomes of it.
+    pub fn end_turns(&self) {
+        self.state.lock().expect("nothing panics while it holds this lock").ends_turns = true;
+    }
+
+    /// Whether the turn under way is to end, or the run is.
+    pub fn is_turn_over(&self) -> bool {
+        self.is_ended() || self.state.lock().expect("nothing panics while it holds this lock").is_turn_over
+    }
+
     /// Says that no step is under way: a press now ends the run.
     pub fn idle(&self) {
-        self.state.lock().expect("nothing panics while it holds this lock").step = None;
+        let mut state = self.state.lock().expect("nothing panics while it holds this lock");
+        state.step = None;
+        state.is_turn_over = false;
     }
 }
 
@@ -109,6 +128,21 @@ mod tests {
         let next = interrupt.step();
         interrupt.press();
         assert!(next.is_cancelled() && interrupt.is_ended() && interrupt.haste().is_cancelled());
+    }
+
+    #[test]
+    fn where_turns_end_the_first_press_ends_the_turn_and_not_the_next_one() {
+        let interrupt = Interrupt::new();
+        interrupt.step();
+        interrupt.press();
+        assert!(!interrupt.is_turn_over());
+        let interrupt = Interrupt::new();
+        interrupt.end_turns();
+        interrupt.step();
+        interrupt.press();
+        assert!(interrupt.is_turn_over() && !interrupt.is_ended());
+        interrupt.idle();
+        assert!(!interrupt.is_turn_over());
     }
 
     #[test]

@@ -31,6 +31,8 @@ use podbay_sandbox::Socket;
 use podbay_sandbox::Spec;
 use podbay_session::State;
 use podbay_wire::keep::Person;
+use podbay_wire::keep::ReviewAnswer;
+use podbay_wire::keep::ReviewOrder;
 
 /// What every use of a project stands on: what is worked on, the settings, the engine.
 pub(super) struct Bench {
@@ -194,22 +196,30 @@ impl Bench {
         self.sandbox(&spec, session, sink, cancel).await
     }
 
-    /// Starts a box whose changes are held back under the session's name.
+    /// Starts a box whose changes are held back under the session's name; `by_turn`: to the end of each turn.
     pub(super) async fn start_reviewed(
         &self,
         progress: &ProgressSink,
         session: &SessionId,
         words: &str,
+        by_turn: bool,
         sink: Sink,
         cancel: &CancellationToken,
     ) -> Result<(Sandbox, sandbox::Started), Error> {
         let (engine, spec) = (self.engine()?, self.spec(progress, cancel).await?);
         let held = sandbox::reviews(engine, self.project()?, cancel).await.map_err(Error::Sandbox)?;
+        if by_turn {
+            self.tell_waiting(&spec, &held, session, &sink, cancel).await;
+        }
         let review = sandbox::HeldReview::of(session);
         let is_new = held.iter().all(|held| held.session != *session);
-        let started = Box::pin(self.hold_back(&spec, session, sink, cancel)).await;
+        let started = Box::pin(self.hold_back(&spec, session, by_turn, sink, cancel)).await;
         if let Ok((sandbox, _)) = &started {
-            sandbox.begin_review(words, is_new, cancel);
+            if by_turn {
+                sandbox.begin_view(words);
+            } else {
+                sandbox.begin_review(words, is_new, cancel);
+            }
         } else if is_new {
             // Nothing has run in it.
             if let Err(error) = sandbox::remove_review(engine, &review, &CancellationToken::new()).await {
@@ -219,19 +229,47 @@ impl Bench {
         started
     }
 
+    /// Says what of other sessions waits whose turns went into the project: their last ones, which were cut off. What changed nothing is removed.
+    async fn tell_waiting(&self, spec: &Spec, held: &[sandbox::HeldReview], session: &SessionId, sink: &Sink, cancel: &CancellationToken) {
+        let Ok(engine) = self.engine() else { return };
+        for held in held.iter().filter(|held| held.is_by_turn && held.session != *session && held.elsewhere.is_none()) {
+            // That of a session that goes on is nobody else's business.
+            let Ok(lock) = sandbox::Lock::take_review(&self.state.locks(), held.session.as_str()) else { continue };
+            let order = ReviewOrder::End { name: held.session.to_string(), auto_run: self.config.sandbox.auto_run.clone() };
+            match Box::pin(sandbox::review(engine, spec, &self.config.sandbox, Some(held), order, cancel)).await {
+                Ok(ReviewAnswer::Ended(pending)) if pending.is_empty() => {
+                    if let Err(error) = sandbox::remove_review(engine, held, cancel).await {
+                        tracing::debug!(%error, "the volumes of a session without changes are left");
+                    }
+                }
+                Ok(ReviewAnswer::Ended(pending)) => {
+                    let (n, id) = (pending.changes.n, &held.session);
+                    let message = format!(
+                        "the last turn of the session {id} was cut off, and what it changed waits ({n} paths): `podbay review diff {id}` shows it, \
+                         `podbay review apply {id}` brings it in, `podbay review discard {id}` drops it"
+                    );
+                    sink(Kind::Warning { message }.into());
+                }
+                other => tracing::debug!(?other, "what waits of a session is not known"),
+            }
+            lock.release();
+        }
+    }
+
     async fn hold_back(
         &self,
         spec: &Spec,
         session: &SessionId,
+        by_turn: bool,
         sink: Sink,
         cancel: &CancellationToken,
     ) -> Result<(Sandbox, sandbox::Started), Error> {
         let (engine, options) = (self.engine()?, &self.config.sandbox);
-        let held = sandbox::hold_back(engine, spec, options, session, cancel).await.map_err(Error::Sandbox)?;
+        let held = sandbox::hold_back(engine, spec, options, session, by_turn, cancel).await.map_err(Error::Sandbox)?;
         let mut started = Box::pin(self.sandbox(&held, Some(session), Arc::clone(&sink), cancel)).await;
         if matches!(&started, Err(Error::Sandbox(error)) if sandbox::cannot_lay_over(error)) {
             let why = "no file system can be laid over it";
-            let held = sandbox::copy_whole(engine, spec, options, session, why, cancel).await.map_err(Error::Sandbox)?;
+            let held = sandbox::copy_whole(engine, spec, options, session, by_turn, why, cancel).await.map_err(Error::Sandbox)?;
             started = Box::pin(self.sandbox(&held, Some(session), sink, cancel)).await;
         }
         started

@@ -9,6 +9,7 @@ use super::Front;
 use super::Interrupt;
 use super::Place;
 use super::Report;
+use super::came::Came;
 use super::exit_code;
 use super::report::UNDO_DIFF;
 use super::report::may_run_words;
@@ -24,6 +25,8 @@ use podbay_event::RunStatus;
 use podbay_event::SessionId;
 use podbay_event::Usage;
 use podbay_policy::Mode;
+use podbay_sandbox::EndedTurn;
+use podbay_tools::Later;
 use podbay_wire::BytesPath;
 use podbay_wire::keep::MayRun;
 use podbay_wire::keep::Named;
@@ -38,13 +41,32 @@ pub struct Chat {
     tool_calls: u32,
     usage: Usage,
     last_response: String,
+    /// What the last command of the person's own brought into the project.
+    came_by_hand: Option<Came>,
     /// What was named after a message as what may run on the person's machine.
     named: BTreeSet<BytesPath>,
+}
+
+/// What becomes of what a turn changed that was broken off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    Keep,
+    Drop,
+}
+
+/// Asks a person what becomes of a turn that they broke off.
+pub trait Decide {
+    /// `n_changes`: how many paths it has changed.
+    fn decide(&mut self, n_changes: u64) -> Later<'_, Fate>;
 }
 
 /// What came of one message.
 #[derive(Debug)]
 pub struct Said {
+    /// What of it is in the project, where that comes at the end.
+    pub came: Option<Came>,
+    /// It was broken off, and what it had changed is dropped.
+    pub is_dropped: bool,
     /// What it left that may run on the person's machine later; `None`: nobody looked.
     may_run: Option<Named<MayRun>>,
     /// There may be others, of which nobody knows.
@@ -57,12 +79,15 @@ pub struct Said {
 impl Said {
     /// Returns what it left that may run on the person's machine later, each with the reason.
     pub fn may_run(&self) -> Vec<String> {
+        if let Some(came) = &self.came {
+            return came.may_run();
+        }
         self.may_run.as_ref().map_or_else(Vec::new, |files| may_run_words(files, UNDO_DIFF))
     }
 
     /// Whether that is known.
     pub fn is_may_run_known(&self) -> bool {
-        self.may_run.is_some() && !self.is_cut
+        self.came.as_ref().map_or(self.may_run.is_some() && !self.is_cut, Came::is_may_run_known)
     }
 }
 
@@ -73,15 +98,21 @@ impl Chat {
         let mut session: Option<SessionId> = None;
         let begun = Instant::now();
         match Box::pin(sit_down(place, Aim::Chat, None, front, front.interrupt.run(), &mut session)).await {
-            Ok(seat) => Ok(Self {
-                seat,
-                begun,
-                turns: 0,
-                tool_calls: 0,
-                usage: Usage::default(),
-                last_response: String::new(),
-                named: BTreeSet::new(),
-            }),
+            Ok(seat) => {
+                if seat.sandbox.is_by_turn() {
+                    front.interrupt.end_turns();
+                }
+                Ok(Self {
+                    seat,
+                    begun,
+                    turns: 0,
+                    tool_calls: 0,
+                    usage: Usage::default(),
+                    last_response: String::new(),
+                    came_by_hand: None,
+                    named: BTreeSet::new(),
+                })
+            }
             Err((error, recorder)) => {
                 if let Some(recorder) = recorder {
                     let duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -105,24 +136,63 @@ impl Chat {
         &self.seat.model
     }
 
-    /// Sends one message and carries out what the model asks for.
+    /// Sends one message and carries out what the model asks for. `decide` is asked what becomes of so many changes, where the person broke it off and
+    /// they are not in the project yet.
     #[boxed]
-    pub async fn say(&mut self, text: &str, interrupt: &Interrupt) -> Said {
+    pub async fn say(&mut self, text: &str, interrupt: &Interrupt, decide: &mut (dyn Decide + Send)) -> Said {
         self.seat.begin_turn(text);
         let outcome = self.seat.agent.run(text, interrupt).await;
         // The next record may be long in coming.
         self.seat.recorder.sync();
-        let ended = end_turn(&self.seat.sandbox, interrupt, None).await;
-        let is_cut = ended.as_ref().is_some_and(|ended| ended.is_may_run_cut);
-        let may_run = ended.map(|ended| ended.may_run);
-        // Where that is never known it is no news, and documented.
-        let may_run = may_run.or_else(|| (!self.seat.sandbox.has_turns()).then(Named::default));
-        self.named.extend(may_run.iter().flat_map(|named| &named.first).map(|file| file.path.clone()));
         self.turns += outcome.turns;
         self.tool_calls += outcome.tool_calls;
         self.usage += outcome.usage;
         self.last_response = outcome.response;
-        Said { may_run, is_cut, status: outcome.status, error: outcome.failure.map(|failure| self.seat.error(failure)) }
+        let mut said = Said {
+            came: None,
+            is_dropped: false,
+            may_run: None,
+            is_cut: false,
+            status: outcome.status,
+            error: outcome.failure.map(|failure| self.seat.error(failure)),
+        };
+        if said.status == RunStatus::Interrupted && outcome.tool_calls > 0 && self.drop_if_wanted(interrupt, decide).await {
+            return Said { is_dropped: true, ..said };
+        }
+        match end_turn(&self.seat.sandbox, interrupt, None).await {
+            Some(EndedTurn::InPlace(ended)) => {
+                said.is_cut = ended.is_may_run_cut;
+                said.may_run = Some(ended.may_run);
+            }
+            Some(EndedTurn::Came(turn)) => said.came = Some(Came::new(*turn, self.session())),
+            None => {}
+        }
+        // Where that is never known it is no news, and documented.
+        said.may_run = said.may_run.or_else(|| (!self.seat.sandbox.has_turns()).then(Named::default));
+        self.named.extend(said.may_run.iter().flat_map(|named| &named.first).map(|file| file.path.clone()));
+        said
+    }
+
+    /// Asks what becomes of a turn that was broken off; returns whether it is dropped.
+    async fn drop_if_wanted(&mut self, interrupt: &Interrupt, decide: &mut (dyn Decide + Send)) -> bool {
+        let n_changes = self.seat.sandbox.count_changes(interrupt.run()).await;
+        if n_changes == 0 || decide.decide(n_changes).await == Fate::Keep {
+            return false;
+        }
+        if let Err(error) = self.seat.sandbox.drop_turn(interrupt.run()).await {
+            self.seat.recorder.warn(format!("what the turn changed could not be dropped, and waits: {error}"));
+        }
+        let words =
+            "The person broke the last turn off and dropped all that it had changed in the project: the files are as they were before it.";
+        self.seat.agent.add_context(&Context { text: words.to_owned(), seen: Vec::new() });
+        true
+    }
+
+    /// Brings in, too, what programs on the person's machine run by themselves, which the last message has changed.
+    #[boxed]
+    pub async fn accept_auto_run(&mut self, words: &str, interrupt: &Interrupt) -> Option<Came> {
+        let turn = self.seat.sandbox.accept_auto_run(self.seat.n_turns, words, interrupt.run()).await?;
+        Some(Came::new(turn, self.session()))
     }
 
     /// Has a summary take the place of older messages, one that keeps above all what is about `focus`; returns whether there was anything to
@@ -171,8 +241,15 @@ impl Chat {
     pub async fn run_by_hand(&mut self, command: &str, interrupt: &Interrupt) -> Result<ByHand, Error> {
         self.seat.begin_turn(&format!("!{command}"));
         let ran = self.seat.agent.run_by_hand(command, interrupt).await;
-        end_turn(&self.seat.sandbox, interrupt, None).await;
+        if let Some(EndedTurn::Came(turn)) = end_turn(&self.seat.sandbox, interrupt, None).await {
+            self.came_by_hand = Some(Came::new(*turn, self.session()));
+        }
         ran.map_err(|failure| self.seat.error(failure))
+    }
+
+    /// Returns what that brought into the project, once.
+    pub fn came_by_hand(&mut self) -> Option<Came> {
+        self.came_by_hand.take()
     }
 
     /// Shows the person the folders below one; the model is not told of it.
@@ -198,8 +275,9 @@ impl Chat {
     ///
     /// `cancel` ends the commands of the settings that are still at work.
     #[boxed]
-    pub async fn close(mut self, exit_code: u8, error: Option<&Error>, cancel: &CancellationToken) -> Vec<String> {
-        let Closed { git, .. } = self.seat.close(cancel).await;
+    pub async fn close(mut self, exit_code: u8, error: Option<&Error>, cancel: &CancellationToken) -> (Vec<String>, Option<Came>) {
+        let Closed { git, came, .. } = self.seat.close(cancel).await;
+        let came = came.map(|turn| Came::new(turn, self.session()));
         let status = match exit_code {
             exit_code::DONE => RunStatus::Completed,
             _ if error.is_some() => RunStatus::Failed,
@@ -217,7 +295,7 @@ impl Chat {
             duration_ms: u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX),
         };
         self.seat.recorder.emit(finished);
-        git.map(|git| git.may_run_words(|file| !self.named.contains(&file.path))).unwrap_or_default()
+        (git.map(|git| git.may_run_words(|file| !self.named.contains(&file.path))).unwrap_or_default(), came)
     }
 }
 
@@ -230,7 +308,7 @@ mod tests {
         let of = |n: usize| MayRun { path: format!("{n}.mk").as_str().into(), why: "a build runs what it says".to_owned() };
         let said = |n: usize| {
             let may_run = Some((0..n).map(of).collect());
-            Said { may_run, is_cut: false, status: RunStatus::Completed, error: None }.may_run()
+            Said { came: None, is_dropped: false, may_run, is_cut: false, status: RunStatus::Completed, error: None }.may_run()
         };
         assert_eq!(said(230).len(), 201);
         assert_eq!(said(230)[200], "and 30 more: `podbay undo diff` shows all that changed");

@@ -6,6 +6,7 @@
 mod bench;
 pub mod bundle;
 mod call;
+mod came;
 mod chat;
 mod demo;
 pub mod doctor;
@@ -38,7 +39,10 @@ mod veil;
 
 pub use call::Called;
 pub use call::call;
+pub use came::Came;
 pub use chat::Chat;
+pub use chat::Decide;
+pub use chat::Fate;
 pub use chat::Said;
 pub use demo::demo;
 pub use environment::Status;

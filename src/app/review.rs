@@ -279,7 +279,7 @@ async fn list(bench: &Bench, held: Vec<HeldReview>, front: &Front, cancel: &Canc
     let spec = spec(bench, front, cancel).await?;
     let mut answer = ask(bench, &spec, None, ReviewOrder::List, cancel).await?;
     if let ReviewAnswer::Reviews { reviews } = &mut answer {
-        for HeldReview { session, elsewhere } in held {
+        for HeldReview { session, elsewhere, .. } in held {
             if !reviews.first.iter().any(|review| review.name == session.as_str()) {
                 let (name, git) = (session.to_string(), WaitingGit::default());
                 reviews.add(Review { name, words: String::new(), at: 0, n_changes: None, git, elsewhere });

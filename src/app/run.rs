@@ -46,6 +46,8 @@ use podbay_llm::ToolSpec;
 use podbay_policy::Mode;
 use podbay_sandbox as sandbox;
 use podbay_sandbox::Changes;
+use podbay_sandbox::EndedTurn;
+use podbay_sandbox::HeldTurn;
 use podbay_sandbox::Lock;
 use podbay_sandbox::Sandbox;
 use podbay_sandbox::git;
@@ -55,7 +57,6 @@ use podbay_session::State;
 use podbay_tools::Catalogue;
 use podbay_tools::Pipeline;
 use podbay_wire::keep::Pending;
-use podbay_wire::keep::TurnEnded;
 
 /// Version of the session log's format.
 pub(super) const LOG_VERSION: u32 = 1;
@@ -98,6 +99,8 @@ pub struct Front {
 pub(super) struct Closed {
     /// What waits to be accepted, where changes are held back.
     pub(super) reviewed: Option<Result<Pending, sandbox::Error>>,
+    /// What came in at the end, where turns go into the project.
+    pub(super) came: Option<HeldTurn>,
     /// What became of the session's git.
     pub(super) git: Option<git::Ended>,
 }
@@ -115,8 +118,8 @@ pub(super) struct Seat {
     pub(super) is_open: bool,
     pub(super) sandbox: Sandbox,
     /// Turns that the person began in this session, also before it was gone on with.
-    n_turns: u64,
-    lock: Option<Lock>,
+    pub(super) n_turns: u64,
+    locks: Vec<Lock>,
 }
 
 /// Works on one task and reports, whatever happens. Its time counts from `begun`.
@@ -149,13 +152,17 @@ pub async fn run(place: &Place, task: Option<&str>, front: &Front, begun: Instan
         0 => None,
         seconds => Some(Duration::from_secs(seconds).saturating_sub(begun.elapsed()).max(GRACE)),
     };
-    let ended = end_turn(&seat.sandbox, &front.interrupt, left).await;
+    let ended = match end_turn(&seat.sandbox, &front.interrupt, left).await {
+        Some(EndedTurn::InPlace(ended)) => Some(ended),
+        // No run has turns that come by themselves.
+        Some(EndedTurn::Came(_)) | None => None,
+    };
     if ended.is_none() && front.interrupt.is_ended() && outcome.status == RunStatus::Completed {
         // Whoever ended it did so before it was done.
         outcome.status = RunStatus::Interrupted;
     }
     let is_reviewed = seat.sandbox.is_reviewed();
-    let Closed { reviewed, git } = seat.close(front.interrupt.run()).await;
+    let Closed { reviewed, git, .. } = seat.close(front.interrupt.run()).await;
     let mut report = seat.report(outcome, elapsed());
     report.take_git(git.as_ref());
     match &ended {
@@ -227,7 +234,8 @@ pub(super) async fn sit_down(
         Aim::Task(_) | Aim::Open => TaskKind::Edit,
     };
     let config = &Config { llm: place.config.llm.for_task(kind), ..place.config.clone() };
-    let is_reviewed = kind == TaskKind::Edit && config.sandbox.changes == Changes::Review && !super::is_attached(config);
+    let is_held = config.sandbox.changes != Changes::Live && !super::is_attached(config);
+    let (is_reviewed, is_by_turn) = (is_held && kind == TaskKind::Edit, is_held && kind == TaskKind::Chat);
     let warn = |message| (front.sink)(Kind::Warning { message }.into());
     let mut policy = rules::policy(place.mode, &config.policy, warn).map_err(|error| (error, None))?;
     model::check_endpoint(config, place.api_key.as_ref()).map_err(|error| (error, None))?;
@@ -249,6 +257,11 @@ pub(super) async fn sit_down(
         recorder.warn(format!("the last session here, {broken_off}, was broken off; `--resume {broken_off}` goes on with it"));
     }
     let failed = |error| (error, Some(recorder.clone()));
+    let mut review_lock = None;
+    if is_by_turn {
+        let name = recorder.session().as_str();
+        review_lock = Some(Lock::take_review(&place.state.locks(), name).map_err(|error| failed(Error::Sandbox(error)))?);
+    }
     if is_reviewed {
         let name = recorder.session().as_str();
         lock = Some(Lock::take_review(&place.state.locks(), name).map_err(|error| failed(Error::Sandbox(error)))?);
@@ -259,9 +272,9 @@ pub(super) async fn sit_down(
     bench.sweep_aside();
     // Neither needs the other, and each takes its time.
     let make_box = async {
-        if is_reviewed {
-            let words = aim.task().unwrap_or("(goes on)");
-            Box::pin(bench.start_reviewed(&progress, recorder.session(), words, recorder.sink(), cancel)).await
+        if is_reviewed || is_by_turn {
+            let words = aim.task().unwrap_or(if is_by_turn { "a chat" } else { "(goes on)" });
+            Box::pin(bench.start_reviewed(&progress, recorder.session(), words, is_by_turn, recorder.sink(), cancel)).await
         } else {
             Box::pin(bench.start(&progress, Some(recorder.session()), recorder.sink(), cancel)).await
         }
@@ -376,7 +389,17 @@ pub(super) async fn sit_down(
     let n_turns = past.history.said().len() as u64;
     let is_open = past.is_open() && !past.history.said().is_empty();
     let untold = past.task.filter(|_| matches!(aim, Aim::Open));
-    Ok(Seat { agent, recorder: recorder.clone(), model, untold, server, is_open, sandbox, n_turns, lock })
+    Ok(Seat {
+        agent,
+        recorder: recorder.clone(),
+        model,
+        untold,
+        server,
+        is_open,
+        sandbox,
+        n_turns,
+        locks: lock.into_iter().chain(review_lock).collect(),
+    })
 }
 
 /// Begins a new session's log.
@@ -428,7 +451,7 @@ pub(super) fn first_prompt(catalogue: &Catalogue, probed: &Probed, past: &Past, 
 /// Ends a turn, in the time that is left for it, where that is bounded, and for as long as nobody wants the run to be over.
 ///
 /// What a command left in the project may take long to be looked through.
-pub(super) async fn end_turn(sandbox: &Sandbox, interrupt: &Interrupt, left: Option<Duration>) -> Option<TurnEnded> {
+pub(super) async fn end_turn(sandbox: &Sandbox, interrupt: &Interrupt, left: Option<Duration>) -> Option<EndedTurn> {
     let cancel = CancellationToken::new();
     let is_late = async {
         match left {
@@ -479,11 +502,12 @@ impl Seat {
     /// `cancel` ends the commands of the settings that nobody has waited for.
     pub(super) async fn close(&mut self, cancel: &CancellationToken) -> Closed {
         self.agent.settle(cancel).await;
+        let came = if self.sandbox.is_by_turn() { self.sandbox.end_by_turn().await } else { None };
         let reviewed = self.sandbox.end_review().await;
         let git = self.sandbox.close_session().await;
-        if let Some(lock) = self.lock.take() {
+        for lock in self.locks.drain(..) {
             lock.release();
         }
-        Closed { reviewed, git }
+        Closed { reviewed, came, git }
     }
 }

@@ -154,6 +154,8 @@ pub(super) enum ChangesFlag {
     Live,
     /// Held back until they are accepted
     Review,
+    /// Into the project at the end of each turn of a chat
+    Turn,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

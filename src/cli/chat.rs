@@ -42,7 +42,7 @@ pub(super) async fn chat(flags: SessionFlags) -> Result<u8, app::Error> {
     }
     if flags.changes == Some(ChangesFlag::Review) || flags.apply {
         return Err(app::Error::usage(
-            "the changes of a chat are made in place, turn by turn",
+            "the changes of a chat go into the project turn by turn",
             "/undo takes a turn back; `podbay run` holds its changes back until you accept them",
         ));
     }
@@ -98,6 +98,7 @@ pub(super) async fn chat(flags: SessionFlags) -> Result<u8, app::Error> {
                         break exit_code::NO_BOX;
                     }
                 }
+                show_came(chat.came_by_hand().as_ref());
                 if interrupt.is_ended() {
                     break exit_code::INTERRUPTED;
                 }
@@ -130,8 +131,21 @@ pub(super) async fn chat(flags: SessionFlags) -> Result<u8, app::Error> {
                 continue;
             }
         };
-        let said = chat.say(&message, &interrupt).await;
+        let mut decision = KeepOrDrop { keyboard: &keyboard, interrupt: &interrupt };
+        let said = chat.say(&message, &interrupt, &mut decision).await;
         let _ = writeln!(io::stdout());
+        if said.is_dropped {
+            super::say("Dropped: the project is as it was before this turn.\n");
+        }
+        show_came(said.came.as_ref());
+        if said.came.as_ref().is_some_and(app::Came::waits_to_be_run) && !interrupt.is_ended() {
+            let question = "bring in what runs by itself on your machine, too? [y/N] ";
+            if keyboard.is_terminal()
+                && matches!(read_message(&keyboard, &mut io::stderr(), question, interrupt.run()).await, Typed::Line(line) if is_yes(&line))
+            {
+                show_came(chat.accept_auto_run(&message, &interrupt).await.as_ref());
+            }
+        }
         super::run::show_may_run(&said.may_run(), said.is_may_run_known());
         if let Some(error) = said.error {
             failure::show(&error, &mut io::stderr(), terminal.paint);
@@ -150,10 +164,48 @@ pub(super) async fn chat(flags: SessionFlags) -> Result<u8, app::Error> {
         }
     };
     let code = signals.exit_code(code);
-    let may_run = chat.close(code, lost.as_ref(), interrupt.run()).await;
+    let (may_run, came) = chat.close(code, lost.as_ref(), interrupt.run()).await;
+    show_came(came.as_ref());
     super::run::show_may_run(&may_run, true);
     terminal.finish();
     Ok(code)
+}
+
+/// Asks what becomes of a turn that was broken off; where nobody sits at a terminal it is kept.
+struct KeepOrDrop<'a> {
+    keyboard: &'a Keyboard,
+    interrupt: &'a Interrupt,
+}
+
+impl app::Decide for KeepOrDrop<'_> {
+    fn decide(&mut self, n_changes: u64) -> app::Later<'_, app::Fate> {
+        Box::pin(async move {
+            if !self.keyboard.is_terminal() || self.interrupt.is_ended() {
+                return app::Fate::Keep;
+            }
+            let paths = if n_changes == 1 { "1 change".to_owned() } else { format!("{n_changes} changes") };
+            let question = format!("{paths} so far: [k]eep or [d]rop? ");
+            match read_message(self.keyboard, &mut io::stderr(), &question, self.interrupt.run()).await {
+                Typed::Line(line) if line.trim().eq_ignore_ascii_case("d") || line.trim().eq_ignore_ascii_case("drop") => app::Fate::Drop,
+                _ => app::Fate::Keep,
+            }
+        })
+    }
+}
+
+fn is_yes(line: &str) -> bool {
+    matches!(line.trim(), "y" | "Y" | "yes")
+}
+
+/// Says what came into the project, and what did not.
+fn show_came(came: Option<&app::Came>) {
+    let Some(came) = came else { return };
+    if let Some(summary) = came.summary() {
+        super::say(&format!("{summary}\n"));
+    }
+    for note in came.notes() {
+        super::say(&format!("{}\n", text::line(&note)));
+    }
 }
 
 /// Does what a slash command asks for.

@@ -105,6 +105,7 @@ pub(super) fn session(flags: &SessionFlags, overrides: &mut Overrides) -> Result
     let changes = flags.changes.map(|changes| match changes {
         ChangesFlag::Live => "live",
         ChangesFlag::Review => "review",
+        ChangesFlag::Turn => "turn",
     });
     set(overrides, "--changes", "sandbox.changes", changes);
     let tools = flags.tools.map(|tools| match tools {

@@ -144,7 +144,9 @@ fn told(reviewed: &Reviewed, paint: Paint, is_terminal: bool) -> (String, bool) 
         ReviewAnswer::Applied(done) => brought_in(name, done, reviewed.git.as_ref()),
         ReviewAnswer::InAlready { is_taken_back, has_redo } => (in_already(name, *is_taken_back, *has_redo), !is_taken_back),
         ReviewAnswer::Discarded => (format!("review {name} is discarded\n"), true),
-        ReviewAnswer::Copied(_) | ReviewAnswer::Began(_) | ReviewAnswer::Ended(_) | ReviewAnswer::GitTaken => (String::new(), true),
+        ReviewAnswer::Copied(_) | ReviewAnswer::Began(_) | ReviewAnswer::Ended(_) | ReviewAnswer::Turn(_) | ReviewAnswer::GitTaken => {
+            (String::new(), true)
+        }
     }
 }
 

@@ -149,9 +149,9 @@ impl Jobs {
     /// Carries out a call; where no process more can be started, what is to stop is not asked first, since each that ends makes room for others.
     pub(super) async fn serve(&self, call: &Processes, is_crowded: bool) -> Result<Background, Fault> {
         match call {
-            Processes::List => Ok(Background { processes: self.lock().iter().map(Job::shown).collect(), printed: None }),
+            Processes::List => Ok(Background { processes: self.lock().iter().map(Job::shown).collect(), printed: None, directory: None }),
             Processes::Output { id, tail_lines } => {
-                self.one(*id, |job| Background { processes: vec![job.shown()], printed: Some(job.tail(*tail_lines)) })
+                self.one(*id, |job| Background { processes: vec![job.shown()], printed: Some(job.tail(*tail_lines)), directory: None })
             }
             Processes::Stop { id, .. } if is_crowded => self.stop(*id, None).await,
             Processes::Stop { id, grace_ms } => self.stop(*id, Some(Duration::from_millis(*grace_ms))).await,
@@ -186,7 +186,7 @@ impl Jobs {
                 }
             }
         }
-        self.one(Some(id), |job| Background { processes: vec![job.shown()], printed: None })
+        self.one(Some(id), |job| Background { processes: vec![job.shown()], printed: None, directory: None })
     }
 
     async fn ends_within(&self, control: &Arc<Control>, time: Duration) -> bool {

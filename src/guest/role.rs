@@ -20,6 +20,7 @@ use std::os::fd::AsFd;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::ffi::OsStringExt;
+use std::path::Path;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -64,7 +65,7 @@ enum Role {
     Serve { workspace: PathBuf },
     Init { lease: Duration },
     Listen { socket: PathBuf, workspace: PathBuf },
-    Keep { workspace: PathBuf, state: PathBuf },
+    Keep { workspace: PathBuf, state: PathBuf, layer: PathBuf },
     Prepare(Vec<Step>),
     Spawner,
 }
@@ -112,7 +113,7 @@ const STEPS: [&str; 5] = ["--install", "--open", "--open-volume", "--check", "--
 
 fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Role, String> {
     const USAGE: &str = "usage: podbay guest serve [--workspace DIR] | init [--lease SECONDS] | listen --socket PATH [--workspace DIR] | \
-                         keep [--workspace DIR --state DIR] | \
+                         keep [--layer DIR | --workspace DIR --state DIR] | \
                          prepare [--check UID:PATH]… [--install DIR] [--open DIR]… \
                          [--open-volume SOURCE:DIR]… [--key FILE] | attack ID [ARGUMENT…] | spawner";
     let role = arguments.next().unwrap_or_default();
@@ -120,9 +121,10 @@ fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Role, String> 
     match (role.to_str(), options.as_slice()) {
         (Some("serve"), []) => Ok(Role::Serve { workspace: PathBuf::from("/workspace") }),
         (Some("serve"), [name, folder]) if name == "--workspace" => Ok(Role::Serve { workspace: PathBuf::from(folder) }),
-        (Some("keep"), []) => Ok(Role::Keep { workspace: PathBuf::from("/workspace"), state: PathBuf::from("/keep/state") }),
+        (Some("keep"), []) => Ok(keep_in_sandbox(PathBuf::new())),
+        (Some("keep"), [name, layer]) if name == "--layer" => Ok(keep_in_sandbox(PathBuf::from(layer))),
         (Some("keep"), [name, folder, other, state]) if name == "--workspace" && other == "--state" => {
-            Ok(Role::Keep { workspace: PathBuf::from(folder), state: PathBuf::from(state) })
+            Ok(Role::Keep { workspace: PathBuf::from(folder), state: PathBuf::from(state), layer: PathBuf::new() })
         }
         (Some("init"), []) => Ok(Role::Init { lease: LEASE }),
         (Some("init"), [name, seconds]) if name == "--lease" => {
@@ -167,6 +169,11 @@ fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Role, String> 
     }
 }
 
+/// `layer`: where below a session's own changes those of the copy lie that it works on now.
+fn keep_in_sandbox(layer: PathBuf) -> Role {
+    Role::Keep { workspace: PathBuf::from("/workspace"), state: PathBuf::from("/keep/state"), layer }
+}
+
 fn run(role: Role) -> io::Result<()> {
     set_dumpable(false)?;
     block_signals()?;
@@ -194,12 +201,13 @@ fn run(role: Role) -> io::Result<()> {
             spawner::detach_stdio()?;
             spawner::run(socket)
         }
-        Role::Keep { workspace, state } => {
+        Role::Keep { workspace, state, layer } => {
             let places = keep::Places {
                 workspace,
                 state,
                 copy: PathBuf::from("/review/copy"),
-                upper: PathBuf::from("/review/upper/up"),
+                upper: Path::new("/review/upper").join(layer).join("up"),
+                views: PathBuf::from("/review/upper/v"),
                 git: PathBuf::from("/review/git"),
                 aside: PathBuf::from("/aside"),
                 scratch: PathBuf::from("/tmp"),

@@ -56,6 +56,7 @@ use podbay_wire::GitQuery;
 use podbay_wire::Limit;
 use podbay_wire::Moved;
 use podbay_wire::Output;
+use podbay_wire::Processes;
 
 /// What programs share through memory; a folder of the box like its others.
 const SHARED_MEMORY: &str = "/dev/shm";
@@ -158,7 +159,9 @@ impl Session {
             Call::Env(env) => tools::env::run(&self.environment, &env).map_or_else(Output::Fault, Output::Environment),
             Call::Cd(cd) => self.directories.go(&cd.path).map_or_else(Output::Fault, |path| Output::Moved(Moved { path })),
             Call::Processes(call) => {
-                self.jobs.serve(&call, self.cgroup.has_no_free_process()).await.map_or_else(Output::Fault, Output::Background)
+                let served = self.jobs.serve(&call, self.cgroup.has_no_free_process()).await;
+                let directory = (call == Processes::List).then(|| self.directories.current());
+                served.map_or_else(Output::Fault, |served| Output::Background(podbay_wire::Background { directory, ..served }))
             }
             call => {
                 if adds(&call)

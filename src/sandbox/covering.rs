@@ -175,7 +175,7 @@ impl Covering {
         order: ReviewOrder,
         cancel: &CancellationToken,
     ) -> Result<ReviewAnswer, Error> {
-        let is_end = matches!(order, ReviewOrder::End { .. });
+        let is_end = matches!(order, ReviewOrder::End { .. } | ReviewOrder::Turn { .. });
         let answer = self.ask(engine, spec, labels, within, async |keeper| keeper.review(order, cancel).await, cancel).await;
         // What the person does in the project is seen by commands only where that shows through.
         if is_end && answer.is_ok() && spec.review.as_ref().is_some_and(Held::is_laid_over) {
@@ -253,7 +253,7 @@ impl Covering {
 
     /// Whether a session is to look through what there was no time for before its first command.
     pub(super) async fn is_to_be_searched(&self) -> bool {
-        self.purpose == Purpose::Keep && !self.state.lock().await.is_whole
+        self.purpose != Purpose::Look && !self.state.lock().await.is_whole
     }
 
     /// Looks through all of the project, once, by a keeper of its own. The next box covers what it finds; returns what is to be said of that, if
@@ -474,7 +474,7 @@ impl Covering {
     /// Returns what the box hides, and what a person should know of what it cannot cover.
     pub(super) async fn told(&self) -> (Vec<String>, Vec<String>) {
         let state = self.state.lock().await;
-        let words = if self.purpose == Purpose::Keep { SEARCHED_ON } else { NOT_SEARCHED };
+        let words = if self.purpose == Purpose::Look { NOT_SEARCHED } else { SEARCHED_ON };
         let not_whole = (!state.is_whole && !state.was_whole).then(|| words.to_owned());
         (
             state.covers.as_ref().map_or_else(Vec::new, |covers| covers.hidden().to_vec()),

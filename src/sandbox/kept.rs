@@ -2,6 +2,7 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::OnceLock;
+use std::sync::PoisonError;
 use std::time::Duration;
 use std::time::Instant;
 
@@ -15,6 +16,7 @@ use super::Socket;
 use super::Spec;
 use super::attach;
 use super::base::Base;
+use super::by_turn;
 use super::covering::Covering;
 use super::docker::Running;
 use super::enforced;
@@ -26,6 +28,7 @@ use super::link;
 use super::link::Link;
 use super::lost::must_go;
 use super::lost::what_follows;
+use super::review::Held;
 use super::turns::Turn;
 use super::turns::may_change;
 use podbay_engine::Engine;
@@ -60,7 +63,9 @@ pub(super) struct Inner {
     beside: OnceLock<String>,
     /// Ends the search through what of the project there was no time for at the start.
     pub(super) searching: CancellationToken,
-    pub(super) state: Mutex<State>,
+    /// Of a session whose turns go into the project.
+    pub(super) held: std::sync::Mutex<by_turn::Progress>,
+    pub(super) state: Arc<Mutex<State>>,
 }
 
 /// How a box is had.
@@ -89,6 +94,18 @@ pub(super) struct Made {
     pub(super) covering: Covering,
     /// For a session alone.
     pub(super) git: Option<SessionGit>,
+    /// The copy that a session works on now, if that is not the first one.
+    pub(super) view: std::sync::Mutex<Option<Held>>,
+}
+
+impl Made {
+    /// Returns what the next box is made with.
+    pub(super) fn newest(&self) -> Spec {
+        match &*self.view.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(held) => self.spec.held_back(held),
+            None => self.spec.clone(),
+        }
+    }
 }
 
 #[derive(Default)]
@@ -113,6 +130,20 @@ impl State {
     /// No other box is made from now on.
     pub(super) fn end(&mut self) {
         self.closed = true;
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.closed
+    }
+
+    /// Takes a box that was made in the place of one which has ended in order.
+    pub(super) fn take_over(&mut self, running: Running, entries: Entries) {
+        self.running = Some(running);
+        self.entries = entries;
+        self.git_was_away |= !entries.has_git();
+        self.found_late = None;
+        self.n_boxes += 1;
+        self.told = false;
     }
 }
 
@@ -150,7 +181,11 @@ impl Sandbox {
         cancel: &CancellationToken,
     ) -> Result<(Self, Started), Error> {
         // Who takes no turns has nothing that could be taken back.
-        let purpose = if labels.session.is_some() { Purpose::Keep } else { Purpose::Look };
+        let purpose = match labels.session {
+            Some(_) if spec.is_by_turn() => Purpose::Restore,
+            Some(_) => Purpose::Keep,
+            None => Purpose::Look,
+        };
         let covering = Covering::new(options, records, &spec.project, purpose);
         let mut git = None;
         if let (Some(session), Some(git_options)) = (&labels.session, &spec.git) {
@@ -175,7 +210,14 @@ impl Sandbox {
                 None
             };
         }
-        let way = Way::Engine(Box::new(Made { engine: engine.clone(), spec: spec.clone(), labels, covering, git }));
+        let way = Way::Engine(Box::new(Made {
+            engine: engine.clone(),
+            spec: spec.clone(),
+            labels,
+            covering,
+            git,
+            view: std::sync::Mutex::default(),
+        }));
         Self::begin(way, options, sink, cancel).await
     }
 
@@ -189,7 +231,7 @@ impl Sandbox {
         let begun = Instant::now();
         // Looked at first: what changes while the box is made counts as changed.
         let entries = way.entries();
-        let state = Mutex::new(State { entries, git_was_away: !entries.has_git(), ..State::default() });
+        let state = Arc::new(Mutex::new(State { entries, git_was_away: !entries.has_git(), ..State::default() }));
         let inner = Inner {
             way,
             options: options.clone(),
@@ -200,6 +242,7 @@ impl Sandbox {
             began: OnceLock::new(),
             beside: OnceLock::new(),
             searching: CancellationToken::new(),
+            held: std::sync::Mutex::default(),
             state,
         };
         let running = match inner.make(cancel).await {
@@ -331,12 +374,7 @@ impl Sandbox {
         }
         let running = self.inner.make(cancel).await?;
         let link = running.link.clone();
-        state.running = Some(running);
-        state.entries = entries;
-        state.git_was_away |= !entries.has_git();
-        state.found_late = None;
-        state.n_boxes += 1;
-        state.told = false;
+        state.take_over(running, entries);
         Ok(Living { link, n_box: state.n_boxes, in_place_of })
     }
 
@@ -442,7 +480,7 @@ impl Inner {
         }
     }
 
-    async fn make(&self, cancel: &CancellationToken) -> Result<Running, Error> {
+    pub(super) async fn make(&self, cancel: &CancellationToken) -> Result<Running, Error> {
         let running = self.make_one(cancel).await?;
         if let Some(began) = running.facts.disk {
             // The first one counts.
@@ -456,8 +494,8 @@ impl Inner {
         let within = self.options.start_timeout.duration();
         match &self.way {
             Way::Engine(made) => {
-                let Made { engine, spec, .. } = made.as_ref();
-                let spec = &spec.counting_from(began);
+                let Made { engine, .. } = made.as_ref();
+                let spec = &made.newest().counting_from(began);
                 let running = Box::pin(made.covering.make(made, spec, within, &self.beside, cancel)).await;
                 for left in engine.take_left() {
                     (self.sink)(Kind::Warning { message: left.to_string() }.into());

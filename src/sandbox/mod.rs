@@ -6,6 +6,7 @@
 
 mod attach;
 mod base;
+mod by_turn;
 mod covering;
 mod covers;
 mod docker;
@@ -38,6 +39,7 @@ mod volumes;
 mod way;
 
 pub use attach::Socket;
+pub use by_turn::HeldTurn;
 pub use covering::look_through;
 pub use covers::Covers;
 pub use docker::DEFAULT_IMAGE;
@@ -74,6 +76,7 @@ pub use spec::SECCOMP;
 pub use spec::Spec;
 pub use spec::emptied;
 pub use spec::taken_away;
+pub use turns::EndedTurn;
 pub use turns::undo;
 pub use volumes::Closed;
 pub use volumes::Share;

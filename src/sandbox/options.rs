@@ -39,7 +39,8 @@ pub struct Options {
     pub look_ms: u64,
     /// Files and folders that programs on your machine run by themselves, as such patterns: commands cannot change those that are there.
     pub auto_run: Vec<String>,
-    /// Where the changes of `podbay run` go: `live`, into the project as they are made, or `review`, held back until they are accepted.
+    /// Where changes go: `live`, into the project as they are made; `review`, held back until they are accepted, and those of `podbay chat`, which
+    /// knows no review, as with `turn`; `turn`, into the project at the end of each turn.
     pub changes: Changes,
     /// Network of the box; only `none` exists so far.
     pub network: Network,
@@ -114,6 +115,8 @@ pub enum Changes {
     /// Held back until a person accepts them.
     #[default]
     Review,
+    /// Into the project at the end of each turn.
+    Turn,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]

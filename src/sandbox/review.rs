@@ -19,6 +19,7 @@ use super::git;
 use super::guest_volume::bare;
 use super::keeper::Keeper;
 use super::keeper::Purpose;
+use super::overlay::Renames;
 use super::overlay::overlay;
 use podbay_engine as engine;
 use podbay_engine::ContainerSpec;
@@ -48,6 +49,10 @@ pub(super) struct Held {
     kind: Kind,
     /// Whether the session has a git folder of its own.
     has_git: bool,
+    /// Each turn goes into the project at its end.
+    by_turn: bool,
+    /// The copy of such a session: it gets a new one after each turn.
+    view: Option<u32>,
 }
 
 /// How a session comes to its copy.
@@ -67,12 +72,14 @@ pub struct HeldReview {
     pub session: SessionId,
     /// Where the project was when the session worked on it, if it was elsewhere. What is kept of the review is known by that path.
     pub elsewhere: Option<String>,
+    /// Whether each turn of the session went into the project: what waits is of its last one.
+    pub is_by_turn: bool,
 }
 
 impl HeldReview {
     /// That of a session in the project as it is.
     pub fn of(session: &SessionId) -> Self {
-        Self { session: session.clone(), elsewhere: None }
+        Self { session: session.clone(), elsewhere: None, is_by_turn: false }
     }
 }
 
@@ -80,10 +87,45 @@ impl Held {
     /// Finds out which kind of copy a session has or is to have.
     async fn of(engine: &Engine, session: &SessionId, cancel: &CancellationToken) -> Result<Self, Error> {
         let has_git = git::is_there(engine, session, cancel).await?;
-        let copied = Self { session: session.clone(), kind: Kind::Copied, has_git };
+        let copied = Self { session: session.clone(), kind: Kind::Copied, has_git, by_turn: false, view: None };
         // It is made when all is copied.
         let folder = engine.volume_folder(&copied.copy(), cancel).await.map_err(Error::engine("look at what was held back"))?;
-        Ok(if folder.is_some() { copied } else { Self { kind: Kind::LaidOver, ..copied } })
+        if folder.is_some() {
+            return Ok(copied);
+        }
+        let view = last_view(&copied.copies(engine, cancel).await?, &copied.upper());
+        Ok(Self { kind: Kind::LaidOver, view, ..copied })
+    }
+
+    /// Returns the names of all its copies that are there.
+    async fn copies(&self, engine: &Engine, cancel: &CancellationToken) -> Result<Vec<String>, Error> {
+        let volumes = engine.volumes(cancel).await.map_err(Error::engine("look at what was held back"))?;
+        let name = |leftover: Leftover| match leftover {
+            Leftover::Volume { name, labels, .. } if labels.role == Role::Review && labels.session.as_ref() == Some(&self.session) => {
+                Some(name)
+            }
+            _ => None,
+        };
+        Ok(volumes.into_iter().filter_map(name).filter(|name| *name != self.upper()).collect())
+    }
+
+    /// Returns the next copy that the session works on.
+    pub(super) fn next_view(&self) -> Self {
+        Self { view: Some(self.view() + 1), ..self.clone() }
+    }
+
+    pub(super) fn view(&self) -> u32 {
+        self.view.unwrap_or(0)
+    }
+
+    /// Whether each turn goes into the project at its end.
+    pub(super) fn is_by_turn(&self) -> bool {
+        self.by_turn
+    }
+
+    /// Where in the volume of what the session changes the layer of its copy lies.
+    pub(super) fn layer(&self) -> String {
+        self.view.map_or_else(String::new, |view| format!("v/{view}/"))
     }
 
     pub(super) fn is_laid_over(&self) -> bool {
@@ -100,12 +142,16 @@ impl Held {
 
     /// What the session changed.
     fn upper(&self) -> String {
-        format!("podbay-review-{}", self.session)
+        upper_of(&self.session)
     }
 
     /// The project with these changes.
     fn copy(&self) -> String {
-        let kind = if self.is_laid_over() { "copy" } else { "whole" };
+        let kind = match (self.kind, self.view) {
+            (Kind::LaidOver, Some(view)) => format!("turn-{view}"),
+            (Kind::LaidOver, None) => "copy".to_owned(),
+            (Kind::Copying | Kind::Copied, _) => "whole".to_owned(),
+        };
         format!("podbay-review-{}-{kind}", self.session)
     }
 
@@ -131,19 +177,25 @@ impl Held {
             Kind::Copying => vec![upper],
             Kind::Copied => vec![copy],
         };
-        let read_only = self.kind != Kind::Copying;
+        // It has the copy show what the person changes, and makes the folders of the next one.
+        let read_only = self.kind != Kind::Copying && !self.by_turn;
         if self.has_git {
             container.mounts.push(Mount::Volume { name: git::volume_of(&self.session), target: "/review/git".to_owned(), read_only: true });
         }
         container.mounts.extend(shown.into_iter().map(|(name, target)| Mount::Volume { name, target: target.to_owned(), read_only }));
     }
 
+    fn overlay(&self, project: &Project, folder: &str) -> String {
+        let renames = if self.view.is_some() { Renames::Noted } else { Renames::Copied };
+        overlay(project.text(), folder, &self.layer(), renames)
+    }
+
     /// Makes the volume that the session works on. One that is there may be of a path that the project had before.
-    async fn ready(&self, engine: &Engine, project: &Project, cancel: &CancellationToken) -> Result<(), Error> {
+    pub(super) async fn ready(&self, engine: &Engine, project: &Project, cancel: &CancellationToken) -> Result<(), Error> {
         let exchange = async {
             let Some(folder) = engine.volume_folder(&self.upper(), cancel).await? else { return Ok(false) };
             engine.remove_volume(&self.copy(), cancel).await?;
-            let (options, whole) = (overlay(project.text(), &folder), format!("{folder}/up"));
+            let (options, whole) = (self.overlay(project, &folder), format!("{folder}/up"));
             let mounted = if self.is_laid_over() { ("overlay", "overlay", options.as_str()) } else { ("none", whole.as_str(), "bind") };
             engine.create_mounted_volume(&self.copy(), &self.labels(project), mounted, cancel).await?;
             Ok(true)
@@ -163,14 +215,18 @@ pub async fn hold_back(
     spec: &Spec,
     options: &Options,
     session: &SessionId,
+    by_turn: bool,
     cancel: &CancellationToken,
 ) -> Result<Spec, Error> {
-    let mut held = Held::of(engine, session, cancel).await?;
+    let mut held = Held { by_turn, ..Held::of(engine, session, cancel).await? };
+    if by_turn && held.is_laid_over() {
+        held.view.get_or_insert(0);
+    }
     make_upper(engine, spec, &held, cancel).await?;
     held.has_git = git::keep_for_review(engine, spec, session, cancel).await?;
     let facts = facts_of(engine, cancel).await?;
     if held.is_laid_over() && (!facts.local || facts.desktop) {
-        return copy_whole(engine, spec, options, session, "the engine's machine is another one", cancel).await;
+        return copy_whole(engine, spec, options, session, by_turn, "the engine's machine is another one", cancel).await;
     }
     held.ready(engine, &spec.project, cancel).await?;
     Ok(spec.held_back(&held))
@@ -188,11 +244,12 @@ pub async fn copy_whole(
     spec: &Spec,
     options: &Options,
     session: &SessionId,
+    by_turn: bool,
     why: &str,
     cancel: &CancellationToken,
 ) -> Result<Spec, Error> {
     // What was laid over it is in nobody's use.
-    let laid_over = Held { kind: Kind::LaidOver, ..Held::of(engine, session, cancel).await? };
+    let laid_over = Held { kind: Kind::LaidOver, by_turn, ..Held::of(engine, session, cancel).await? };
     let failed = Error::engine("make the copy that the session works on");
     engine.remove_volume(&laid_over.copy(), cancel).await.map_err(failed)?;
     let copying = spec.held_back(&Held { kind: Kind::Copying, ..laid_over.clone() });
@@ -229,7 +286,11 @@ async fn make_upper(engine: &Engine, spec: &Spec, held: &Held, cancel: &Cancella
         engine.create_volume(&held.upper(), &held.labels(&spec.project), cancel).await?;
         let labels = Labels { owner: Some(Owner::current()), ..Labels::new(Role::Filler) };
         let filler = bare(&spec.container(format!("podbay-filler-{}-{}", guest::build_id(), InstanceId::random()), labels, None));
-        let files = [folder("up/", mode, (uid, gid)), folder("wk/", 0o700, (0, 0))];
+        let mut files = vec![folder("up/", mode, (uid, gid)), folder("wk/", 0o700, (0, 0))];
+        if held.by_turn {
+            let own = |path: &str| folder(path, 0o700, (uid, gid));
+            files.extend([own("v/"), own("v/0/"), folder("v/0/up/", mode, (uid, gid)), own("v/0/wk/")]);
+        }
         engine.fill_volume(&held.upper(), &filler, &files, cancel).await
     };
     let made: Result<(), engine::Error> = exchange.await;
@@ -241,13 +302,16 @@ async fn make_upper(engine: &Engine, spec: &Spec, held: &Held, cancel: &Cancella
 pub async fn reviews(engine: &Engine, project: &Project, cancel: &CancellationToken) -> Result<Vec<HeldReview>, Error> {
     let volumes = engine.volumes(cancel).await.map_err(Error::engine("list what waits to be reviewed"))?;
     let held = |leftover: Leftover| match leftover {
-        Leftover::Volume { labels, .. } if labels.role == Role::Review && labels.project == Some(project.key()) => {
-            Some(HeldReview { session: labels.session?, elsewhere: labels.path.filter(|path| path != project.text()) })
+        Leftover::Volume { name, labels, .. } if labels.role == Role::Review && labels.project == Some(project.key()) => {
+            let session = labels.session?;
+            let is_by_turn = last_view(std::slice::from_ref(&name), &upper_of(&session)).is_some();
+            Some(HeldReview { session, elsewhere: labels.path.filter(|path| path != project.text()), is_by_turn })
         }
         _ => None,
     };
     let mut found: Vec<HeldReview> = volumes.into_iter().filter_map(held).collect();
-    found.sort_by(|one, other| one.session.as_str().cmp(other.session.as_str()));
+    // Of several volumes of one session the one that tells most is kept.
+    found.sort_by(|one, other| (one.session.as_str(), other.is_by_turn).cmp(&(other.session.as_str(), one.is_by_turn)));
     found.dedup_by(|one, other| one.session == other.session);
     Ok(found)
 }
@@ -290,30 +354,54 @@ pub async fn review(
 /// Removes the volumes of a review. Nothing may use them any more.
 #[boxed]
 pub async fn remove_review(engine: &Engine, review: &HeldReview, cancel: &CancellationToken) -> Result<(), Error> {
-    let of_kind = |kind: Kind| Held { session: review.session.clone(), kind, has_git: false };
+    let of_kind = |kind: Kind| Held { session: review.session.clone(), kind, has_git: false, by_turn: false, view: None };
+    let copies = of_kind(Kind::LaidOver).copies(engine, cancel).await?;
     // First what is mounted from the last one: it may be in use a moment longer than its container. As long as that is there, the others are
     // known to be left.
-    for name in [
-        git::volume_of_below(&review.session),
-        git::volume_of(&review.session),
-        of_kind(Kind::LaidOver).copy(),
-        of_kind(Kind::Copied).copy(),
-        of_kind(Kind::LaidOver).upper(),
-    ] {
-        let mut n_tries = 0;
-        loop {
-            let failed = Error::engine("remove what was reviewed");
-            let is_there = !engine.remove_volume(&name, cancel).await.map_err(failed)?
-                && engine.volume_folder(&name, cancel).await.map_err(Error::engine("remove what was reviewed"))?.is_some();
-            if !is_there {
-                break;
-            }
-            n_tries += 1;
-            if n_tries == ATTEMPTS {
-                return Err(Error::VolumeInUse { name });
-            }
-            tokio::time::sleep(PAUSE).await;
-        }
+    let git = [git::volume_of_below(&review.session), git::volume_of(&review.session)];
+    for name in git.into_iter().chain(copies).chain([of_kind(Kind::LaidOver).upper()]) {
+        remove_when_free(engine, name, cancel).await?;
     }
     Ok(())
+}
+
+/// Removes a copy that the session does not work on any more.
+pub(super) async fn remove_view(engine: &Engine, held: &Held, cancel: &CancellationToken) -> Result<(), Error> {
+    remove_when_free(engine, held.copy(), cancel).await
+}
+
+async fn remove_when_free(engine: &Engine, name: String, cancel: &CancellationToken) -> Result<(), Error> {
+    for _ in 0..ATTEMPTS {
+        let failed = Error::engine("remove what was reviewed");
+        let is_there = !engine.remove_volume(&name, cancel).await.map_err(failed)?
+            && engine.volume_folder(&name, cancel).await.map_err(Error::engine("remove what was reviewed"))?.is_some();
+        if !is_there {
+            return Ok(());
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+    Err(Error::VolumeInUse { name })
+}
+
+fn upper_of(session: &SessionId) -> String {
+    format!("podbay-review-{session}")
+}
+
+/// Returns the number of the newest copy of a session whose turns go into the project, if one is among the volumes. `upper`: what their names begin
+/// with.
+fn last_view(volumes: &[String], upper: &str) -> Option<u32> {
+    let number = |name: &String| name.strip_prefix(upper)?.strip_prefix("-turn-")?.parse().ok();
+    volumes.iter().filter_map(number).max()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_copy_is_the_one_of_the_highest_number() {
+        let volumes = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+        assert_eq!(last_view(&volumes(&["podbay-review-s-copy"]), "podbay-review-s"), None);
+        assert_eq!(last_view(&volumes(&["podbay-review-s-turn-9", "podbay-review-s-turn-10", "x-turn-11"]), "podbay-review-s"), Some(10));
+    }
 }

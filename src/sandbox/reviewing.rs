@@ -33,13 +33,18 @@ impl Sandbox {
             words: words.to_owned(),
             is_copied,
             place: BytesPath::from(made.spec.project.path()),
+            by_turn: made.spec.is_by_turn(),
         };
         let beginning = self.inner.base.begin(is_new);
         let (sandbox, cancel) = (self.clone(), cancel.clone());
         tokio::spawn(async move {
+            // The copy of the turn before may be just given up for another one.
+            drop(sandbox.inner.state.lock().await);
             let kept = sandbox.tell_review(order, &cancel).await;
             match &kept {
-                Ok(ReviewAnswer::Began(began)) => told(began).into_iter().for_each(|message| sandbox.say_once(message)),
+                Ok(ReviewAnswer::Began(began)) => {
+                    told(began).into_iter().chain(told_hidden(began)).for_each(|message| sandbox.say_once(message));
+                }
                 Err(error) if !cancel.is_cancelled() => sandbox.say_once(not_kept(error)),
                 _ => {}
             }
@@ -52,6 +57,9 @@ impl Sandbox {
     /// A person who does not want to wait leaves it to be found later.
     #[boxed]
     pub async fn end_review(&self) -> Option<Result<Pending, Error>> {
+        if self.is_by_turn() {
+            return None;
+        }
         let session = self.reviewed()?;
         let cancel = self.inner.haste.get_or_init(CancellationToken::new);
         self.end_box().await;
@@ -78,28 +86,32 @@ impl Sandbox {
     /// Ends a box that nothing came of, with whatever was made for it.
     #[boxed]
     pub async fn give_up(&self) {
-        if let Some(Err(error)) = self.end_review().await {
+        if self.is_by_turn() {
+            self.end_by_turn().await;
+        } else if let Some(Err(error)) = self.end_review().await {
             tracing::debug!(%error, "a review that was begun is left");
         }
         // Nothing has run there, and what was made for the session's git goes with it.
         self.close_session().await;
     }
 
+    /// Whether changes are held back until a person accepts them.
     pub fn is_reviewed(&self) -> bool {
-        self.reviewed().is_some()
+        self.reviewed().is_some() && !self.is_by_turn()
     }
 
-    fn reviewed(&self) -> Option<SessionId> {
+    pub(super) fn reviewed(&self) -> Option<SessionId> {
         match &self.inner.way {
             Way::Engine(made) => made.spec.review.as_ref().map(|held| held.session().clone()),
             Way::Attached(_) => None,
         }
     }
 
-    async fn tell_review(&self, order: ReviewOrder, cancel: &CancellationToken) -> Result<ReviewAnswer, Error> {
+    pub(super) async fn tell_review(&self, order: ReviewOrder, cancel: &CancellationToken) -> Result<ReviewAnswer, Error> {
         let Way::Engine(made) = &self.inner.way else { return Err(Error::Cancelled) };
         let within = self.inner.options.start_timeout.duration();
-        let ask = |order| Box::pin(made.covering.review(&made.engine, &made.spec, &made.labels, within, order, cancel));
+        let spec = &made.newest();
+        let ask = |order| Box::pin(made.covering.review(&made.engine, spec, &made.labels, within, order, cancel));
         let answer = match ask(order.clone()).await {
             // Whatever it did before its end, another one does again.
             Err(Error::Keeper { source: source @ (LineError::Ended { .. } | LineError::Broken(_)) }) => {
@@ -123,7 +135,7 @@ impl Sandbox {
     }
 
     /// Ends the box for good; the keeper stays.
-    async fn end_box(&self) {
+    pub(super) async fn end_box(&self) {
         self.inner.searching.cancel();
         let mut state = self.inner.state.lock().await;
         state.end();
@@ -148,6 +160,17 @@ fn told(began: &ReviewBegan) -> Option<String> {
     let is_full = began.passed_over.first.iter().any(|over| over.why == Unkept::StoreFull);
     let room = if is_full { "; there is more room when other reviews are brought in or discarded (`podbay review list`)" } else { "" };
     Some(format!("what the run changes in these is not shown line by line, since they are not kept: {}{more}{room}", first.join(", ")))
+}
+
+/// Says of which files the session has its own version, and does not see the person's.
+fn told_hidden(began: &ReviewBegan) -> Option<String> {
+    if began.hidden_changes.is_empty() {
+        return None;
+    }
+    let first: Vec<String> = began.hidden_changes.first.iter().take(3).map(ToString::to_string).collect();
+    let n_more = began.hidden_changes.n.saturating_sub(first.len() as u64);
+    let more = if n_more > 0 { format!(" and {n_more} more") } else { String::new() };
+    Some(format!("both sides changed {}{more}: the session goes on with its own version, which waits, and yours stays", first.join(", ")))
 }
 
 fn not_kept(error: &Error) -> String {

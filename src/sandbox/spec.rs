@@ -289,6 +289,11 @@ impl Spec {
         self.review.is_some()
     }
 
+    /// Whether each turn of the session goes into the project at its end.
+    pub(super) fn is_by_turn(&self) -> bool {
+        self.review.as_ref().is_some_and(Held::is_by_turn)
+    }
+
     /// Returns whether a session whose changes are held back has a git folder to work in.
     pub(super) fn has_git_folder(&self) -> bool {
         self.review.as_ref().is_some_and(Held::has_git)

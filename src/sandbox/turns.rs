@@ -16,6 +16,7 @@ use super::Error;
 use super::Options;
 use super::Sandbox;
 use super::Spec;
+use super::by_turn::HeldTurn;
 use super::environment;
 use super::keeper::Keeper;
 use super::keeper::Purpose;
@@ -82,11 +83,23 @@ impl Turn {
     }
 }
 
+/// What a turn changed in the project.
+#[derive(Clone, Debug)]
+pub enum EndedTurn {
+    /// As it was made.
+    InPlace(TurnEnded),
+    /// At the turn's end.
+    Came(Box<HeldTurn>),
+}
+
 impl Sandbox {
     /// Begins a turn: keeps how the project is, beside whatever comes next. Where that fails it is said, and the turn cannot be taken back.
     pub fn begin_turn(&self, session: &str, n_turn: u64, words: &str) {
         if !self.has_turns() {
             return;
+        }
+        if self.is_by_turn() {
+            return self.begin_held_turn(n_turn, words);
         }
         let (begun, stop) = self.inner.turn.begin();
         let sandbox = self.clone();
@@ -118,7 +131,14 @@ impl Sandbox {
     ///
     /// `cancel` leaves the turn as one that was killed in its middle.
     #[boxed]
-    pub async fn end_turn(&self, cancel: &CancellationToken) -> Option<TurnEnded> {
+    pub async fn end_turn(&self, cancel: &CancellationToken) -> Option<EndedTurn> {
+        if self.is_by_turn() {
+            return self.end_held_turn(cancel).await.map(|ended| EndedTurn::Came(Box::new(ended)));
+        }
+        self.end_live_turn(cancel).await.map(EndedTurn::InPlace)
+    }
+
+    async fn end_live_turn(&self, cancel: &CancellationToken) -> Option<TurnEnded> {
         self.inner.turn.has_begun(cancel).await;
         if cancel.is_cancelled() {
             self.inner.turn.stop();
@@ -185,7 +205,7 @@ impl Sandbox {
         };
         let order = order.beside_a_sandbox();
         let say = |message| self.say_once(message);
-        Box::pin(undo(&made.engine, &made.spec, &self.inner.options, made.labels.clone(), order, &say, cancel)).await
+        Box::pin(undo(&made.engine, &made.spec.in_place(), &self.inner.options, made.labels.clone(), order, &say, cancel)).await
     }
 
     pub(super) fn say_once(&self, message: String) {

@@ -59,12 +59,17 @@ mod tests {
     #[test]
     fn a_process_is_a_line() {
         let process = |end| Process { id: 7, command: "make\nserve".to_owned(), end, duration_ms: 2500, output_bytes: 1 };
-        let listed = Background { processes: vec![process(End::Running { pid: 7 }), process(End::Exited { code: 3 })], printed: None };
+        let listed = Background {
+            processes: vec![process(End::Running { pid: 7 }), process(End::Exited { code: 3 })],
+            printed: None,
+            directory: None,
+        };
         assert_eq!(
             render_background(&listed).body,
             "7 runs for 2 s, printed 1 byte: make serve\n7 ended after 2 s with exit code 3, printed 1 byte: make serve"
         );
-        let read = render_background(&Background { processes: vec![process(End::Cancelled)], printed: Some("up\n".to_owned()) });
+        let read =
+            render_background(&Background { processes: vec![process(End::Cancelled)], printed: Some("up\n".to_owned()), directory: None });
         assert_eq!((read.body.as_str(), read.footer.as_str()), ("up\n", "[7 was stopped after 2 s, printed 1 byte: make serve]"));
     }
 }

@@ -1,6 +1,7 @@
 use serde::Deserialize;
 use serde::Serialize;
 
+use super::BytesPath;
 use super::End;
 
 /// Something about the commands that were left running in the background.
@@ -27,6 +28,9 @@ pub struct Background {
     pub processes: Vec<Process>,
     /// The end of what the one printed, where that was asked for.
     pub printed: Option<String>,
+    /// Where the next command would run; only of a list.
+    #[serde(default)]
+    pub directory: Option<BytesPath>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

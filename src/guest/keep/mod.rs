@@ -17,6 +17,7 @@ mod cache;
 mod compare;
 mod deflate;
 mod difference;
+mod edit;
 mod error;
 pub(super) mod find;
 mod folder;
@@ -26,6 +27,7 @@ mod holes;
 mod journal;
 #[cfg(test)]
 mod large;
+mod layer;
 mod look;
 mod merge;
 mod node;

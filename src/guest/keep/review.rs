@@ -11,6 +11,7 @@ mod over;
 mod record;
 mod redirected;
 mod taken;
+mod turn;
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
@@ -88,14 +89,16 @@ pub struct Seen<'a> {
 pub fn order(project: &Project, seen: Seen<'_>, state: &Folder, order: &ReviewOrder) -> Result<ReviewAnswer, Error> {
     Ok(match order {
         ReviewOrder::Copy => return Err(Error::NoCopy { name: "of no session".to_owned() }),
-        ReviewOrder::Begin { name, words, is_copied, place } => {
+        ReviewOrder::Begin { name, words, is_copied, place, by_turn } => {
             redirected::refuse(name, seen)?;
             let copy = seen.copy.filter(|_| *is_copied);
-            let began = begin(project, copy, state, name, words)?;
+            let by_turn = if *by_turn { ByTurn::Yes { copy: seen.copy } } else { ByTurn::No };
+            let began = begin_in(Store::open(state)?, project, copy, state, (name, words), by_turn)?;
             Record::note_place(state, name, place)?;
             ReviewAnswer::Began(began)
         }
         ReviewOrder::End { name, auto_run } => ReviewAnswer::Ended(end(project, seen, state, name, auto_run)?),
+        ReviewOrder::Turn { name, turn } => ReviewAnswer::Turn(Box::new(turn::bring_in(project, seen, state, name, turn)?)),
         ReviewOrder::List => ReviewAnswer::Reviews { reviews: list(project, state)?.into_iter().collect() },
         ReviewOrder::Diff { name, only, auto_run } => ReviewAnswer::Difference(difference(project, seen, state, name, only, auto_run)?),
         ReviewOrder::Apply { name, only, merge, with_auto_run, auto_run } => {
@@ -115,7 +118,14 @@ pub fn order(project: &Project, seen: Seen<'_>, state: &Folder, order: &ReviewOr
 
 /// Keeps how the project is, or how its `copy` is where all of it was copied before. One that waits already goes on.
 pub fn begin(project: &Project, copy: Option<&Project>, state: &Folder, name: &str, words: &str) -> Result<ReviewBegan, Error> {
-    begin_in(Store::open(state)?, project, copy, state, name, words)
+    begin_in(Store::open(state)?, project, copy, state, (name, words), ByTurn::No)
+}
+
+/// Whether each turn goes into the project at its end.
+#[derive(Clone, Copy, Debug)]
+enum ByTurn<'a> {
+    No,
+    Yes { copy: Option<&'a Project> },
 }
 
 fn begin_in(
@@ -123,19 +133,26 @@ fn begin_in(
     project: &Project,
     copy: Option<&Project>,
     state: &Folder,
-    name: &str,
-    words: &str,
+    (name, words): (&str, &str),
+    by_turn: ByTurn<'_>,
 ) -> Result<ReviewBegan, Error> {
     let known = Record::load(state, name)?;
     let cache = cache_of(name);
-    let undo::Both { store, now, copy } =
+    let undo::Both { mut store, now, copy } =
         undo::keep_both(project, state, store, copy.filter(|_| known.is_none()).map(|copy| (copy, &*cache)))?;
     if let Some(mut record) = known {
+        let mut hidden_changes = Named::default();
+        if let ByTurn::Yes { copy: Some(copy) } = by_turn
+            && record.by_turn
+        {
+            hidden_changes = turn::go_on(copy, state, &mut store, &mut record, now.id)?.into_iter().collect();
+            pin::pin(state, &store, &pin_of(name), record.snapshots())?;
+        }
         record.is_open = true;
         record.save(state)?;
-        return Ok(ReviewBegan { goes_on: true, passed_over: Named::default() });
+        return Ok(ReviewBegan { goes_on: true, passed_over: Named::default(), hidden_changes });
     }
-    if copy.is_none() {
+    if copy.is_none() && matches!(by_turn, ByTurn::No) {
         // What nobody changes in what is laid over the project looks as it does there.
         Cache::load(state, undo::CACHE)?.save(state, &cache)?;
     }
@@ -144,9 +161,10 @@ fn begin_in(
     let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let (name, words) = (name.to_owned(), shortened(words));
     let (is_cut_short, not_of_it, taken, taken_from, git, place) = <_>::default();
-    Record { name, words, at, base: now.id, after: None, is_open: true, is_cut_short, not_of_it, git, place, taken, taken_from }
+    let (is_open, by_turn) = (true, matches!(by_turn, ByTurn::Yes { .. }));
+    Record { name, words, at, base: now.id, after: None, is_open, by_turn, is_cut_short, not_of_it, git, place, taken, taken_from }
         .save(state)?;
-    Ok(ReviewBegan { goes_on: false, passed_over: now.passed_over })
+    Ok(ReviewBegan { goes_on: false, passed_over: now.passed_over, hidden_changes: Named::default() })
 }
 
 /// Finds what the session changed. A review without changes is none and is forgotten.
@@ -296,6 +314,10 @@ pub(super) fn resumed(project: &Project, state: &Folder, store: &Store, name: &s
 /// Notes that nothing of what the session did with git waits any more. With no path left it is over.
 fn git_taken(project: &Project, state: &Folder, name: &str) -> Result<(), Error> {
     let none = WaitingGit::default();
+    if let Some(record) = Record::load(state, name)?.filter(|record| record.by_turn && record.is_open) {
+        // Its session goes on.
+        return Record { git: none, ..record }.save(state);
+    }
     let work = Work::open(project, Seen { git: Some(&none), ..Seen::default() }, state, name, false)?;
     if work.rest()?.is_empty() { work.forget() } else { work.record.save(state) }
 }
@@ -419,11 +441,16 @@ fn n_of(rest: &[Change]) -> u64 {
 fn forget(state: &Folder, store: &Store, name: &str) -> Result<(), Error> {
     pin::unpin(state, store, &pin_of(name))?;
     state.remove(&cache_of(name))?;
+    state.remove(&cache_of_layer(name))?;
     Record::remove(state, name)
 }
 
 fn pin_of(name: &str) -> String {
     format!("review-{name}")
+}
+
+fn cache_of_layer(name: &str) -> String {
+    format!("cache-layer-{name}")
 }
 
 fn cache_of(name: &str) -> String {

@@ -1,9 +1,11 @@
 use std::collections::BTreeSet;
 use std::fs;
+use std::fs::Permissions;
 use std::io;
 use std::io::Read;
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::path::PathBuf;
 use std::sync::mpsc;
@@ -47,6 +49,8 @@ pub(crate) struct Places {
     /// What a review's session works on, and what of it is that session's own; neither is there where nothing is reviewed.
     pub(crate) copy: PathBuf,
     pub(crate) upper: PathBuf,
+    /// Where the folders for the copies to come are made.
+    pub(crate) views: PathBuf,
     /// The git folder of that session, if it has one.
     pub(crate) git: PathBuf,
     /// Where repositories go that a session made, `/aside` in a box; it is there only for those keepers that move some.
@@ -115,17 +119,36 @@ impl Places {
         let seen = review::Seen { copy: copy.as_ref(), upper: upper.as_ref(), git: git.as_ref(), obeyed: &obeyed };
         let answer = review::order(&project, seen, &state, order);
         let mut answer = answer.map_err(|error| with_cause(&error))?;
+        if let (ReviewOrder::Turn { turn, .. }, ReviewAnswer::Turn(ended)) = (order, &mut answer)
+            && ended.needs_view(turn)
+        {
+            make_view(&self.workspace, &self.views.join(turn.next_view.to_string()))?;
+        }
         if let ReviewAnswer::Reviews { reviews } = &mut answer {
             for one in &mut reviews.first {
                 git::remove_taken(&starts, &git_of_review(&one.name), &mut one.git);
             }
         }
-        if let Some(name) = order.name().filter(|name| !review::is_on_record(&self.state, name)) {
+        let goes_on = matches!(order, ReviewOrder::Turn { .. });
+        if let Some(name) = order.name().filter(|name| !goes_on && !review::is_on_record(&self.state, name)) {
             // It is over.
             git::forget(&starts, &git_of_review(name)).map_err(|fault| fault.to_string())?;
         }
         Ok(answer)
     }
+}
+
+/// Makes the folders in which the kernel puts what is changed in the next copy.
+fn make_view(project: &Path, view: &Path) -> Result<(), String> {
+    let failed = |error: io::Error| format!("the folders of the next copy cannot be made: {error}");
+    let made = |folder: PathBuf| match fs::create_dir(folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(()),
+    };
+    made(view.to_owned()).and_then(|()| made(view.join("up"))).and_then(|()| made(view.join("wk"))).map_err(failed)?;
+    // The copy's own folder is this one.
+    let mode = fs::metadata(project).map_err(failed)?.mode() & 0o777;
+    fs::set_permissions(view.join("up"), Permissions::from_mode(mode)).map_err(failed)
 }
 
 /// Carries out orders, one after the other, until the input ends; then `at_end` is called at once, on another thread.
@@ -280,6 +303,7 @@ mod tests {
             state: at("no/state"),
             copy: at("copy"),
             upper: at("upper"),
+            views: at("no"),
             git: at("no"),
             aside: at("no/aside"),
             scratch: at("no/scratch"),
@@ -301,6 +325,7 @@ mod tests {
             state: at("no/state"),
             copy: at("no"),
             upper: at("no"),
+            views: at("no"),
             git: at("no"),
             aside: at("no/aside"),
             scratch: at("no/scratch"),
@@ -343,12 +368,18 @@ mod tests {
         for path in [&workspace, &state, &copy] {
             fs::create_dir(path).expect("made");
         }
-        let places = Places { workspace, state, copy, upper: at("no"), git: at("no"), aside: at("no"), scratch: at("no") };
+        let places = Places { workspace, state, copy, upper: at("no"), views: at("no"), git: at("no"), aside: at("no"), scratch: at("no") };
         let name = || "s".to_owned();
         let apply = || ReviewOrder::Apply { name: name(), only: Vec::new(), merge: false, with_auto_run: false, auto_run: Vec::new() };
         let make = || {
             places
-                .review(&ReviewOrder::Begin { name: name(), words: String::new(), is_copied: false, place: BytesPath::default() })
+                .review(&ReviewOrder::Begin {
+                    name: name(),
+                    words: String::new(),
+                    is_copied: false,
+                    place: BytesPath::default(),
+                    by_turn: false,
+                })
                 .expect("begun");
             fs::write(places.copy.join("made.txt"), "1").expect("written");
             places.review(&ReviewOrder::End { name: name(), auto_run: Vec::new() }).expect("ended");

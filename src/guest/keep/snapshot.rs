@@ -23,6 +23,9 @@ use super::cache::Known;
 use super::cache::settled_before;
 use super::deflate::Deflate;
 use super::folder::Folder;
+use super::layer::Beside;
+use super::layer::Layer;
+use super::layer::Shown;
 use super::node::Node;
 use super::object::ObjectId;
 use super::project::Project;
@@ -33,6 +36,7 @@ use super::store::Addition;
 use super::store::Put;
 use super::store::Store;
 use super::tree::Tree;
+use super::walk::Enter;
 use super::walk::MOST_ENTRIES;
 use super::walk::Place;
 use super::walk::Visited;
@@ -70,6 +74,25 @@ pub struct Snapshot {
 /// Takes a snapshot. `cache`, a name in the folder of state, remembers which files need not be read the next time; every folder that
 /// snapshots are taken of needs a name of its own.
 pub fn take(project: &Project, state: &Folder, store: &mut Store, cache: &str) -> Result<Snapshot, Error> {
+    take_with(state, store, cache, |reader, _| walk(project, reader, MOST_ENTRIES))
+}
+
+/// Takes one of a copy that is laid over a project, by a look at what the session changed there alone. What shows through counts as it was when the
+/// session began.
+pub(super) fn take_layer(layer: &Layer<'_>, state: &Folder, store: &mut Store, cache: &str) -> Result<Snapshot, Error> {
+    take_with(state, store, cache, |reader, store| {
+        let mut folders = walk(layer.copy, &Layered { reader, layer, store }, MOST_ENTRIES)?;
+        layer.complete(store, &mut folders)?;
+        Ok(folders)
+    })
+}
+
+fn take_with(
+    state: &Folder,
+    store: &mut Store,
+    cache: &str,
+    walk: impl FnOnce(&Reader<'_, '_>, &Store) -> Result<HashMap<Vec<u8>, Walked>, Error>,
+) -> Result<Snapshot, Error> {
     let known = Cache::load(state, cache)?;
     let addition = store.add();
     let reader = Reader {
@@ -80,7 +103,7 @@ pub fn take(project: &Project, state: &Folder, store: &mut Store, cache: &str) -
         holes: Mutex::default(),
         n_bytes_read: AtomicU64::new(0),
     };
-    let folders = walk(project, &reader, MOST_ENTRIES)?;
+    let folders = walk(&reader, store)?;
     let n_bytes_read = reader.n_bytes_read.into_inner();
     let known = reader.known;
     let (snapshot, cached) = put_together(folders, &addition)?;
@@ -158,6 +181,28 @@ impl Visitor for Reader<'_, '_> {
             }
             Put::Full => Visited { node: Node::unkept(Unkept::StoreFull, stat), known: None },
         }))
+    }
+}
+
+/// Reads what a session changed alone.
+struct Layered<'a, 'r, 's> {
+    reader: &'a Reader<'r, 's>,
+    layer: &'a Layer<'a>,
+    store: &'a Store,
+}
+
+impl Visitor for Layered<'_, '_, '_> {
+    type State = (Deflate, Beside);
+
+    fn visit(&self, (deflate, beside): &mut Self::State, place: &Place<'_>, stat: &FileStat) -> Result<Option<Visited>, Error> {
+        match self.layer.visit(self.store, beside, place, stat)? {
+            Shown::Through(visited) => Ok(visited),
+            Shown::Own => self.reader.visit(deflate, place, stat),
+        }
+    }
+
+    fn enter(&self, path: &[u8]) -> Result<Enter, Error> {
+        self.layer.enter(self.store, path)
     }
 }
 

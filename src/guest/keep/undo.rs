@@ -85,6 +85,34 @@ pub(super) fn begin_review(project: &Project, state: &Folder, review: &str) -> R
     begin(project, state, review, 0, &words_of_review(review)).map(drop)
 }
 
+/// Begins the turn in which what a session changed comes into the project as it was `before`.
+pub(super) fn begin_held(
+    project: &Project,
+    state: &Folder,
+    store: Store,
+    (session, n_turn, words): (&str, u64, &str),
+    before: ObjectId,
+) -> Result<Store, Error> {
+    let mut work = Work::with(project, state, store)?;
+    work.begin_over()?;
+    if work.log.open().is_some() {
+        let snapshot = work.look()?;
+        work.close(&snapshot, true)?;
+    }
+    if work.log.turns.len() > work.most_turns + work.most_turns / 4 {
+        work.forget(work.most_turns, [before])?;
+    }
+    work.add(session, n_turn, words, before)?;
+    Ok(work.store)
+}
+
+/// Ends it: what came is what lies between `before` and `after`.
+pub(super) fn end_held(project: &Project, state: &Folder, store: Store, after: ObjectId) -> Result<Store, Error> {
+    let mut work = Work::with(project, state, store)?;
+    work.close_at(after, false)?;
+    Ok(work.store)
+}
+
 /// Answers to an apply of a review that was brought in before, and of which nothing else is known any more.
 pub(super) fn in_already(state: &Folder, review: &str) -> Result<ReviewAnswer, Error> {
     let log = TurnLog::load(state)?;
@@ -343,8 +371,12 @@ impl<'a> Work<'a> {
 
     /// Ends the open turn with what is there now.
     fn close(&mut self, snapshot: &Snapshot, is_interrupted: bool) -> Result<Vec<PathChange>, Error> {
+        self.close_at(snapshot.id, is_interrupted)
+    }
+
+    fn close_at(&mut self, after: ObjectId, is_interrupted: bool) -> Result<Vec<PathChange>, Error> {
         let Some((turn, before)) = self.log.open().map(|turn| (turn.turn, turn.before)) else { return Err(Error::NoTurn) };
-        let changes = match compare(&self.store, &before, &snapshot.id) {
+        let changes = match compare(&self.store, &before, &after) {
             // What it began with is lost, and with it all that could be taken back.
             Err(Error::Broken { .. }) => {
                 self.log.retain(|each| each.turn != turn)?;
@@ -352,8 +384,8 @@ impl<'a> Work<'a> {
             }
             changes => told(&changes?),
         };
-        self.log.add(Record::End { turn, after: snapshot.id, n_changed: changes.len() as u64, is_interrupted })?;
-        if before == snapshot.id {
+        self.log.add(Record::End { turn, after, n_changed: changes.len() as u64, is_interrupted })?;
+        if before == after {
             self.log.retain(|each| each.turn != turn)?;
         } else {
             self.log.end_forward()?;

@@ -48,6 +48,20 @@ pub(super) trait Visitor: Sync {
 
     /// Returns what stands there; `None` where it is gone by now.
     fn visit(&self, state: &mut Self::State, place: &Place<'_>, stat: &FileStat) -> Result<Option<Visited>, Error>;
+
+    /// Says whether a folder is gone into.
+    fn enter(&self, _path: &[u8]) -> Result<Enter, Error> {
+        Ok(Enter::Walk)
+    }
+}
+
+/// What is done with a folder.
+pub(super) enum Enter {
+    Walk,
+    /// It is known what it is with all that is in it.
+    Known(Node),
+    /// It counts as not there.
+    Pass,
 }
 
 /// Where an entry lies.
@@ -194,15 +208,34 @@ impl<V: Visitor> Run<'_, V> {
             }
             match entry.file_type() {
                 None => unknown.push(name.to_vec()),
-                Some(kind) => others.extend(enter(walked, path, name.to_vec(), kind == Type::Directory)),
+                Some(kind) => others.extend(self.enter(walked, path, name.to_vec(), kind == Type::Directory)?),
             }
         }
         for name in unknown {
             let stat = fstatat(folder, name.as_slice(), AtFlags::AT_SYMLINK_NOFOLLOW);
             let is_folder = stat.is_ok_and(|stat| file_type(&stat) == SFlag::S_IFDIR);
-            others.extend(enter(walked, path, name, is_folder));
+            others.extend(self.enter(walked, path, name, is_folder)?);
         }
         Ok(others)
+    }
+
+    /// Enters a name, or gives it back if it must be looked at.
+    fn enter(&self, walked: &mut Walked, path: &[u8], name: Vec<u8>, is_folder: bool) -> Result<Option<Vec<u8>>, Error> {
+        let node = match is_folder {
+            true if name == b".git" => Node::ignored(Unkept::GitFolder),
+            _ if path.len() + name.len() >= MOST_PATH => Node::ignored(Unkept::TooDeep),
+            true => match self.visitor.enter(&join(path, &name))? {
+                Enter::Walk => {
+                    walked.folders.push(name);
+                    return Ok(None);
+                }
+                Enter::Known(node) => node,
+                Enter::Pass => return Ok(None),
+            },
+            false => return Ok(Some(name)),
+        };
+        walked.entries.push((name, Visited { node, known: None }));
+        Ok(None)
     }
 
     fn files(&self, found: &mut Found<V>, folder: BorrowedFd<'_>, path: &Arc<[u8]>, names: Vec<Vec<u8>>) -> Result<(), Error> {
@@ -233,21 +266,6 @@ impl<V: Visitor> Run<'_, V> {
 enum Opened {
     Folder(OwnedFd, FileStat),
     Elsewhere,
-}
-
-/// Enters a name, or gives it back if it must be looked at.
-fn enter(walked: &mut Walked, path: &[u8], name: Vec<u8>, is_folder: bool) -> Option<Vec<u8>> {
-    let why = match is_folder {
-        true if name == b".git" => Unkept::GitFolder,
-        _ if path.len() + name.len() >= MOST_PATH => Unkept::TooDeep,
-        true => {
-            walked.folders.push(name);
-            return None;
-        }
-        false => return Some(name),
-    };
-    walked.entries.push((name, Visited { node: Node::ignored(why), known: None }));
-    None
 }
 
 #[cfg(test)]

@@ -298,6 +298,19 @@ impl SessionGit {
         Some(Box::pin(settle::settle(engine, spec, labels, &self.options, left, within)).await)
     }
 
+    /// Drops what the session did with git.
+    pub(crate) async fn drop_folder(&self, engine: &Engine) {
+        volume::remove(engine, &self.id).await;
+    }
+
+    /// Has a session whose git was taken over go on with a folder made anew, with what the project has by now.
+    pub(crate) async fn begin_anew(&self, engine: &Engine, spec: &Spec, session: &SessionId, cancel: &CancellationToken) {
+        *self.state.lock().await = State::default();
+        if let Err(error) = super::keep_for_review(engine, spec, session, cancel).await {
+            tracing::debug!(%error, "the folder is not there yet");
+        }
+    }
+
     /// Removes what a session has that never began; one that is on record is settled at the next start.
     pub(crate) async fn forget(&self, engine: &Engine) {
         // That of a review goes with the review.

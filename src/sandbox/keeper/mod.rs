@@ -115,6 +115,9 @@ impl Keeper {
                         container.mounts.extend_from_slice(mounts);
                     }
                     container.entrypoint = vec![format!("{GUEST_FOLDER}/podbay"), "guest".to_owned(), "keep".to_owned()];
+                    if let Some(layer) = spec.review.as_ref().map(Held::layer).filter(|layer| !layer.is_empty()) {
+                        container.entrypoint.extend(["--layer".to_owned(), layer]);
+                    }
                     container
                 })
                 .await?;

@@ -110,7 +110,15 @@ impl ReviewAnswer {
                 done.applied.fit(allowance);
                 done.resumed.iter_mut().for_each(|resumed| resumed.fit(allowance));
             }
-            Self::Began(began) => began.passed_over.fit(allowance),
+            Self::Turn(turn) => {
+                turn.came.fit(allowance);
+                turn.applied.fit(allowance);
+                turn.resumed.iter_mut().for_each(|resumed| resumed.fit(allowance));
+            }
+            Self::Began(began) => {
+                began.passed_over.fit(allowance);
+                began.hidden_changes.fit(allowance);
+            }
             Self::Copied(_) | Self::InAlready { .. } | Self::GitTaken | Self::Discarded => {}
         }
     }

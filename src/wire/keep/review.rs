@@ -24,9 +24,14 @@ pub enum ReviewOrder {
         is_copied: bool,
         /// Where the project's folder is on the person's machine.
         place: BytesPath,
+        /// Each turn goes into the project at its end.
+        #[serde(default)]
+        by_turn: bool,
     },
     /// After the session's box has ended: finds what it changed.
     End { name: String, auto_run: Vec<String> },
+    /// At the end of a turn that goes into the project as a whole; the session goes on.
+    Turn { name: String, turn: EndOfTurn },
     /// Lists all that wait.
     List,
     /// Shows what is not in the project yet.
@@ -57,7 +62,7 @@ pub enum ReviewOrder {
 impl ReviewOrder {
     /// Whether it changes the project's files.
     pub fn writes(&self) -> bool {
-        matches!(self, Self::Apply { .. })
+        matches!(self, Self::Apply { .. } | Self::Turn { .. })
     }
 
     /// The review that it is about.
@@ -66,12 +71,42 @@ impl ReviewOrder {
             Self::Copy | Self::List => None,
             Self::Begin { name, .. }
             | Self::End { name, .. }
+            | Self::Turn { name, .. }
             | Self::Diff { name, .. }
             | Self::Apply { name, .. }
             | Self::GitTaken { name }
             | Self::Discard { name, .. } => Some(name),
         }
     }
+}
+
+/// What becomes of what a turn changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TurnFate {
+    /// It goes into the project.
+    Keep,
+    Drop,
+    /// It is only counted, as what waits, and the turn goes on.
+    Count,
+}
+
+/// How a turn ends whose changes go into the project then.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndOfTurn {
+    pub fate: TurnFate,
+    /// Which turn of the session, counted from 1.
+    pub n_turn: u64,
+    /// What the person wrote; its first 80 characters are kept.
+    pub words: String,
+    /// The session goes on in what it worked on, and not in a new copy.
+    pub keeps_view: bool,
+    /// The number of that, if so.
+    pub next_view: u32,
+    /// Also what programs on the person's machine run by themselves.
+    pub with_auto_run: bool,
+    /// Patterns of such files beside those that are known.
+    pub auto_run: Vec<String>,
 }
 
 /// Names the git of a session whose changes wait in a review: a session has only one review at a time.
@@ -91,6 +126,7 @@ pub enum ReviewAnswer {
     Copied(Copied),
     Began(ReviewBegan),
     Ended(Pending),
+    Turn(Box<ReviewedTurn>),
     Reviews {
         reviews: Named<Review>,
     },
@@ -120,6 +156,9 @@ pub struct ReviewBegan {
     pub goes_on: bool,
     /// What is not kept of how the project is; nothing of one that goes on, of which it was said before.
     pub passed_over: Named<PassedOver>,
+    /// What the person changed where a session that goes on has its own version, which it still sees.
+    #[serde(default)]
+    pub hidden_changes: Named<BytesPath>,
 }
 
 /// One review that waits.
@@ -200,4 +239,27 @@ pub struct ReviewApplied {
     pub n_left: u64,
     /// What the session did with git, none of which is brought in by this. With no path left and nothing here the review is over.
     pub git: WaitingGit,
+}
+
+/// What came of a turn that went into the project at its end.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReviewedTurn {
+    /// What is in the project now.
+    pub came: Pending,
+    pub applied: Applied,
+    /// What was finished first because it had been interrupted.
+    pub resumed: Option<Applied>,
+    /// How many paths still wait, as those that were changed on both sides.
+    pub n_left: u64,
+}
+
+impl ReviewedTurn {
+    /// Whether the session gets another copy to work on: what it has is the project's now, and nothing waits there.
+    pub fn needs_view(&self, turn: &EndOfTurn) -> bool {
+        match turn.fate {
+            TurnFate::Keep => !turn.keeps_view && self.n_left == 0 && !self.came.changes.is_empty(),
+            TurnFate::Drop => true,
+            TurnFate::Count => false,
+        }
+    }
 }

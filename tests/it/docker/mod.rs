@@ -8,6 +8,7 @@ mod bad_days;
 mod bombs;
 mod bundle;
 mod busy;
+mod by_turn;
 mod call;
 mod chat;
 mod closed;

@@ -27,6 +27,9 @@ pub(super) struct Record {
     pub(super) after: Option<ObjectId>,
     /// A session is at work on it, or was when it was cut off.
     pub(super) is_open: bool,
+    /// Each turn goes into the project at its end, and is no change of the session after that.
+    #[serde(default)]
+    pub(super) by_turn: bool,
     /// There was no room for all of the copy when it was looked at; as long as it is there, it is looked at again.
     #[serde(default)]
     pub(super) is_cut_short: bool,

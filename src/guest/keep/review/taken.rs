@@ -52,6 +52,11 @@ pub(super) fn take(record: &mut Record, project: &Project, store: &Store, journa
     Ok(())
 }
 
+/// Whether a change is in the project.
+pub(super) fn is_in(project: &Project, journal: &Journal, change: &Change) -> bool {
+    Look::at(project, change.path.as_bytes(), Name::Plain).is_ok_and(|look| journal.is_after(change, &look.found))
+}
+
 /// Has the changes of paths that were brought in begin where those left off. Where nothing happened to one since, it is no change: what it
 /// is changed from and to is what stands there.
 pub(super) fn go_on(record: &Record, project: &Project, mut all: Vec<Change>) -> Vec<Change> {

@@ -1,6 +1,7 @@
 mod gits;
 mod stopped;
 mod taken;
+mod turn;
 mod unheld;
 
 use std::fs;

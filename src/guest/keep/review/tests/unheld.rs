@@ -200,7 +200,7 @@ fn what_there_is_no_room_for_is_said_at_the_start_and_comes_from_the_copy() {
     let held = Held { scene, copy };
     let (project, state, copy) = (held.scene.project(), held.scene.state(), held.copy());
     let bounded = || Store::bounded(&state, 100_000);
-    let began = begin_in(bounded().expect("opens"), &project, None, &state, "r1", "change it").expect("begun");
+    let began = begin_in(bounded().expect("opens"), &project, None, &state, ("r1", "change it"), ByTurn::No).expect("begun");
     let over: Vec<_> = began.passed_over.first.iter().map(|over| (over.path.to_text(), over.why)).collect();
     assert_eq!(over, [("theirs".to_owned(), Unkept::StoreFull), ("was".to_owned(), Unkept::StoreFull)]);
     for (name, seed) in [("theirs", 1_000_000), ("was", 2_000_000), ("made", 3_000_000)] {

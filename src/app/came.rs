@@ -1,0 +1,128 @@
+//! What a turn brought into the project at its end, in words.
+
+use super::report::UNDO_DIFF;
+use super::report::may_run_words;
+use super::review::how_auto_run_comes;
+use super::review::waits_to_be_run;
+use podbay_event::SessionId;
+use podbay_sandbox::HeldTurn;
+use podbay_wire::keep::EntryType;
+
+/// How many things of one kind are named.
+const MOST_NAMED: usize = 20;
+
+/// What a turn changed.
+#[derive(Clone, Debug)]
+pub struct Came {
+    turn: HeldTurn,
+    session: SessionId,
+}
+
+impl Came {
+    pub(super) fn new(turn: HeldTurn, session: &SessionId) -> Self {
+        Self { turn, session: session.clone() }
+    }
+
+    /// Returns how much came, such as "3 files, +12 −4"; `None`: nothing.
+    pub fn summary(&self) -> Option<String> {
+        let came = &self.turn.turn.came;
+        let n = came.changes.n;
+        if n == 0 {
+            return None;
+        }
+        let are_files = came.changes.first.iter().all(|one| one.change.entry != EntryType::Folder);
+        let things = match (are_files, n) {
+            (true, 1) => "file",
+            (true, _) => "files",
+            (false, 1) => "path",
+            (false, _) => "paths",
+        };
+        Some(format!("{n} {things}, +{} −{}", came.n_added, came.n_removed))
+    }
+
+    /// Returns what else a person should know of it, a line each.
+    pub fn notes(&self) -> Vec<String> {
+        let HeldTurn { turn, git, background } = &self.turn;
+        let mut notes: Vec<String> = Vec::new();
+        let left = turn.applied.conflicts.first.iter().chain(&turn.applied.refused.first);
+        notes.extend(left.clone().take(MOST_NAMED).map(|left| format!("not applied: {} {}", left.path, left.reason)));
+        let n_left = turn.applied.conflicts.n + turn.applied.refused.n;
+        let n_named = left.count().min(MOST_NAMED) as u64;
+        if n_left > n_named {
+            notes.push(format!("not applied: {} more", n_left - n_named));
+        }
+        notes.extend(turn.applied.stopped.iter().map(|why| format!("not all is applied: {why}")));
+        if turn.n_left > 0 {
+            notes.push(format!(
+                "what is not applied waits, and the session goes on with it: `podbay review diff {0}` shows it, `podbay review discard {0}` drops it",
+                self.session
+            ));
+        }
+        if waits_to_be_run(&turn.applied) {
+            notes.push(how_auto_run_comes(self.session.as_str()));
+        }
+        if !turn.came.git.is_empty() && git.is_none() {
+            let why =
+                if background.is_empty() { "with what is not applied".to_owned() } else { format!("until {} ends", background.join(", ")) };
+            notes.push(format!("commits wait {why}, or for the end of the chat"));
+        }
+        notes.extend(git.iter().flat_map(podbay_sandbox::git::Ended::not_taken));
+        notes
+    }
+
+    /// Returns what came that may run on the person's machine later, each with the reason.
+    pub fn may_run(&self) -> Vec<String> {
+        may_run_words(&self.turn.turn.came.may_run, UNDO_DIFF)
+    }
+
+    /// Whether that is known.
+    pub fn is_may_run_known(&self) -> bool {
+        !self.turn.turn.came.is_may_run_cut
+    }
+
+    /// Whether something was left only because programs on the person's machine would run it.
+    pub fn waits_to_be_run(&self) -> bool {
+        waits_to_be_run(&self.turn.turn.applied)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use podbay_wire::keep::Left;
+    use podbay_wire::keep::LeftReason;
+    use podbay_wire::keep::PathChange;
+    use podbay_wire::keep::ReviewedPath;
+    use podbay_wire::keep::ReviewedTurn;
+    use podbay_wire::keep::What;
+
+    fn came(turn: ReviewedTurn) -> Came {
+        Came::new(HeldTurn { turn, git: None, background: Vec::new() }, &"20260101-000000-abcd".parse().expect("an id"))
+    }
+
+    #[test]
+    fn what_came_is_summed_up_and_what_did_not_is_named_with_the_way_to_it() {
+        assert_eq!((came(ReviewedTurn::default()).summary(), came(ReviewedTurn::default()).notes()), (None, Vec::new()));
+        let mut turn = ReviewedTurn::default();
+        let change = |path: &str| PathChange {
+            path: path.into(),
+            what: What::Modified,
+            entry: EntryType::File,
+            mode: None,
+            n_bytes: Some(1),
+            unkept: None,
+        };
+        turn.came.changes = ["a", "b", "c"].map(|path| ReviewedPath { change: change(path), lines: None }).into_iter().collect();
+        (turn.came.n_added, turn.came.n_removed) = (12, 4);
+        assert_eq!(came(turn.clone()).summary().as_deref(), Some("3 files, +12 −4"));
+        turn.applied.conflicts.add(Left { path: "d".into(), reason: LeftReason::ChangedSince });
+        turn.applied.refused.add(Left { path: ".envrc".into(), reason: LeftReason::MayRun { why: "a shell runs it".to_owned() } });
+        turn.n_left = 2;
+        let notes = came(turn).notes();
+        assert!(
+            notes[0].starts_with("not applied: d was changed by somebody else") && notes[1].starts_with("not applied: .envrc"),
+            "{notes:?}"
+        );
+        assert!(notes[2].contains("podbay review discard") && notes[3].contains("--auto-run"), "{notes:?}");
+    }
+}

@@ -1,0 +1,49 @@
+//! A copy that is laid over a project, to try things on.
+
+use std::fs;
+use std::path::PathBuf;
+
+use nix::mount::MntFlags;
+use nix::mount::MsFlags;
+
+use crate::keep::project::Project;
+use crate::keep::testing::Scene;
+
+/// A project with a copy laid over it, as the kernel does it.
+pub(in crate::keep) struct Laid {
+    pub(in crate::keep) scene: Scene,
+}
+
+impl Laid {
+    /// `None`, which is said, where this process may mount nothing.
+    #[expect(clippy::print_stderr, reason = "a test does not skip in silence")]
+    pub(in crate::keep) fn over(scene: Scene) -> Option<Self> {
+        let at = |name: &str| scene.folder().join(name);
+        for name in ["upper", "work", "copy"] {
+            fs::create_dir(at(name)).expect("made");
+        }
+        let [lower, upper, work] = [scene.root(), at("upper"), at("work")].map(|path| path.display().to_string());
+        let options = format!("lowerdir={lower},upperdir={upper},workdir={work},redirect_dir=on,xino=off");
+        match nix::mount::mount(Some("overlay"), &at("copy"), Some("overlay"), MsFlags::empty(), Some(options.as_str())) {
+            Ok(()) => Some(Self { scene }),
+            Err(errno) => {
+                eprintln!("not tried, since no file system can be mounted here: {}", errno.desc());
+                None
+            }
+        }
+    }
+
+    pub(in crate::keep) fn copy(&self, path: &str) -> PathBuf {
+        self.scene.folder().join("copy").join(path)
+    }
+
+    pub(in crate::keep) fn open(&self, name: &str) -> Project {
+        Project::open(&self.scene.folder().join(name)).expect("opens")
+    }
+}
+
+impl Drop for Laid {
+    fn drop(&mut self) {
+        let _ = nix::mount::umount2(&self.copy(""), MntFlags::MNT_DETACH);
+    }
+}

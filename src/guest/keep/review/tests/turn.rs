@@ -1,0 +1,236 @@
+use super::*;
+use crate::keep::layer::testing::Laid;
+use podbay_wire::keep::EndOfTurn;
+use podbay_wire::keep::ReviewedTurn;
+use podbay_wire::keep::TurnFate;
+
+/// A session whose turns go into the project one by one.
+struct Session {
+    laid: Laid,
+    n_turn: u64,
+}
+
+impl Session {
+    fn begin() -> Option<Self> {
+        let scene = Scene::new();
+        scene.write("a.txt", "one\ntwo\nthree\n");
+        scene.write("b.txt", "b\n");
+        scene.write("src/moved.rs", "moved\n");
+        let session = Self { laid: Laid::over(scene)?, n_turn: 0 };
+        Some(session)
+    }
+
+    fn scene(&self) -> &Scene {
+        &self.laid.scene
+    }
+
+    fn ask<T>(&self, ask: impl FnOnce(&Project, Seen<'_>, &Folder) -> T) -> T {
+        let (copy, upper) = (self.laid.open("copy"), self.laid.open("upper"));
+        ask(&self.scene().project(), Seen { copy: Some(&copy), upper: Some(&upper), ..Seen::default() }, &self.scene().state())
+    }
+
+    /// Begins a turn; returns what of the person's changes the session does not see.
+    fn turn(&mut self) -> Vec<String> {
+        self.n_turn += 1;
+        let begin = ReviewOrder::Begin {
+            name: "s".to_owned(),
+            words: "do it".to_owned(),
+            is_copied: false,
+            place: BytesPath::default(),
+            by_turn: true,
+        };
+        match self.ask(|project, seen, state| order(project, seen, state, &begin)) {
+            Ok(ReviewAnswer::Began(began)) => began.hidden_changes.first.iter().map(ToString::to_string).collect(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn end(&self, keeps_view: bool) -> ReviewedTurn {
+        self.end_as(TurnFate::Keep, keeps_view)
+    }
+
+    fn end_as(&self, fate: TurnFate, keeps_view: bool) -> ReviewedTurn {
+        let turn = EndOfTurn {
+            fate,
+            n_turn: self.n_turn,
+            words: format!("turn {}", self.n_turn),
+            keeps_view,
+            next_view: 1,
+            with_auto_run: false,
+            auto_run: vec![".envrc".to_owned()],
+        };
+        let order_of = ReviewOrder::Turn { name: "s".to_owned(), turn };
+        match self.ask(|project, seen, state| order(project, seen, state, &order_of)) {
+            Ok(ReviewAnswer::Turn(ended)) => *ended,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn write(&self, path: &str, content: &str) {
+        let path = self.laid.copy(path);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+        fs::write(path, content).expect("written");
+    }
+
+    fn read(&self, path: &str) -> String {
+        fs::read_to_string(self.laid.copy(path)).unwrap_or_default()
+    }
+
+    fn in_project(&self, path: &str) -> String {
+        fs::read_to_string(self.scene().path(path)).unwrap_or_default()
+    }
+
+    fn undo(&self, n: u32) -> u64 {
+        let undone = undo::back(&self.scene().project(), &self.scene().state(), n, undo::How::default()).expect("taken back");
+        undone.n_back
+    }
+}
+
+fn came(ended: &ReviewedTurn) -> Vec<String> {
+    told(&ended.came)
+}
+
+#[test]
+fn a_turn_comes_as_one_and_can_be_taken_back_without_what_the_person_did_meanwhile() {
+    let Some(mut session) = Session::begin() else { return };
+    session.turn();
+    session.write("a.txt", "one\n2\nthree\n");
+    session.write("made.txt", "made\n");
+    fs::rename(session.laid.copy("src"), session.laid.copy("code")).expect("renamed");
+    session.scene().write("b.txt", "the person's\n");
+    let ended = session.end(false);
+    assert_eq!(came(&ended), ["a.txt +1 -1", "made.txt +1 -0", "code/moved.rs +0 -0"]);
+    assert_eq!((ended.came.n_added, ended.came.n_removed, ended.n_left), (2, 1, 0));
+    assert_eq!(session.in_project("code/moved.rs"), "moved\n");
+    assert!(!session.scene().path("src").exists());
+    assert_eq!(session.undo(1), 0);
+    assert_eq!((session.in_project("a.txt"), session.in_project("b.txt")), ("one\ntwo\nthree\n".to_owned(), "the person's\n".to_owned()));
+    assert!(session.scene().path("src/moved.rs").exists() && !session.scene().path("made.txt").exists());
+}
+
+#[test]
+fn a_session_that_goes_on_in_its_copy_sees_what_the_person_changed_and_takes_nothing_back() {
+    let Some(mut session) = Session::begin() else { return };
+    session.turn();
+    session.write("a.txt", "one\n2\nthree\n");
+    session.write("own/made.txt", "made\n");
+    fs::rename(session.laid.copy("src"), session.laid.copy("code")).expect("renamed");
+    assert_eq!(session.end(true).n_left, 0);
+    // Where the session has its own, where it shows through, and where it made the folder.
+    session.scene().write("a.txt", "one\n2\n3, the person's\n");
+    session.scene().write("b.txt", "the person's\n");
+    session.scene().write("own/beside.txt", "the person's\n");
+    session.scene().remove("own/made.txt");
+    fs::write("/proc/sys/vm/drop_caches", "2").expect("as root");
+    assert_eq!(session.turn(), Vec::<String>::new());
+    assert_eq!((session.read("a.txt"), session.read("b.txt")), ("one\n2\n3, the person's\n".to_owned(), "the person's\n".to_owned()));
+    assert_eq!((session.read("own/beside.txt"), session.read("own/made.txt")), ("the person's\n".to_owned(), String::new()));
+    assert_eq!(session.read("code/moved.rs"), "moved\n");
+    session.write("b.txt", "both\n");
+    let ended = session.end(true);
+    assert_eq!(came(&ended), ["b.txt +1 -1"]);
+    assert_eq!((session.in_project("a.txt"), session.in_project("b.txt")), ("one\n2\n3, the person's\n".to_owned(), "both\n".to_owned()));
+    // Each turn is one to take back.
+    assert_eq!(session.undo(1), 1);
+    assert_eq!(session.in_project("b.txt"), "the person's\n");
+}
+
+#[test]
+fn what_both_changed_waits_and_the_rest_comes() {
+    let Some(mut session) = Session::begin() else { return };
+    session.turn();
+    session.write("a.txt", "one\nthe session's\nthree\n");
+    session.write("made.txt", "made\n");
+    session.scene().write("a.txt", "one\nthe person's\nthree\n");
+    let ended = session.end(false);
+    assert_eq!((came(&ended), ended.n_left), (vec!["made.txt +1 -0".to_owned()], 1));
+    assert_eq!(left(&ended.applied.conflicts), ["a.txt was changed by somebody else since"]);
+    assert_eq!(session.in_project("a.txt"), "one\nthe person's\nthree\n");
+    // It goes on waiting, and the session keeps its own.
+    assert_eq!(session.turn(), ["a.txt"]);
+    assert_eq!(session.read("a.txt"), "one\nthe session's\nthree\n");
+    assert_eq!(session.end(false).n_left, 1);
+    // When the person takes the session's, or goes back, it is over.
+    session.scene().write("a.txt", "one\nthe session's\nthree\n");
+    session.turn();
+    assert_eq!(session.end(false).n_left, 0);
+}
+
+#[test]
+fn what_runs_by_itself_is_left_and_waits() {
+    let Some(mut session) = Session::begin() else { return };
+    session.turn();
+    session.write(".envrc", "echo run\n");
+    session.write("a.txt", "2\n");
+    let ended = session.end(false);
+    assert_eq!((came(&ended), ended.n_left), (vec!["a.txt +1 -3".to_owned()], 1));
+    assert!(left(&ended.applied.refused)[0].starts_with(".envrc may run on your machine"));
+    assert!(!session.scene().path(".envrc").exists() && session.read(".envrc") == "echo run\n");
+}
+
+#[test]
+fn a_turn_without_a_change_leaves_no_trace_and_the_next_one_goes_on() {
+    let Some(mut session) = Session::begin() else { return };
+    session.turn();
+    let ended = session.end(false);
+    assert!(ended.came.changes.is_empty());
+    assert_eq!(undo::list(&session.scene().state()).expect("listed").turns.n, 0);
+    session.scene().write("a.txt", "the person's\n");
+    assert_eq!(session.turn(), Vec::<String>::new());
+    session.write("b.txt", "2\n");
+    assert_eq!(came(&session.end(false)), ["b.txt +1 -1"]);
+    assert_eq!(session.in_project("a.txt"), "the person's\n");
+}
+
+#[test]
+fn what_a_session_removes_again_that_it_made_is_removed_in_the_project() {
+    for forgets_before in [true, false] {
+        let Some(mut session) = Session::begin() else { return };
+        let forget = || fs::write("/proc/sys/vm/drop_caches", "2").expect("as root");
+        session.turn();
+        session.write("own/deep/made.txt", "made\n");
+        session.write("own/kept.txt", "kept\n");
+        session.end(true);
+        if forgets_before {
+            forget();
+        }
+        session.turn();
+        fs::remove_dir_all(session.laid.copy("own/deep")).expect("removed");
+        forget();
+        let ended = session.end(true);
+        assert_eq!(came(&ended), ["own/deep/made.txt +0 -1"], "{forgets_before}");
+        assert!(!session.scene().path("own/deep").exists() && session.scene().path("own/kept.txt").exists());
+    }
+}
+
+#[test]
+fn a_turn_is_counted_before_it_is_dropped_and_nothing_of_it_comes() {
+    let Some(mut session) = Session::begin() else { return };
+    session.turn();
+    assert_eq!(session.end_as(TurnFate::Count, false).n_left, 0);
+    session.write("a.txt", "2\n");
+    session.write("made.txt", "made\n");
+    assert_eq!(session.end_as(TurnFate::Count, false).n_left, 2);
+    assert_eq!(session.end_as(TurnFate::Drop, false), ReviewedTurn::default());
+    assert_eq!(session.in_project("a.txt"), "one\ntwo\nthree\n");
+    assert_eq!(undo::list(&session.scene().state()).expect("listed").turns.n, 0);
+}
+
+#[test]
+fn what_the_kernel_still_remembers_of_a_file_that_the_person_replaced_is_not_taken_for_the_sessions() {
+    let Some(mut session) = Session::begin() else { return };
+    session.turn();
+    for _ in 0..2 {
+        // Read there before, and replaced as editors do it.
+        session.read("b.txt");
+        let beside = session.scene().path("b.txt.new");
+        fs::write(&beside, format!("the person's {}\n", session.n_turn)).expect("written");
+        fs::rename(&beside, session.scene().path("b.txt")).expect("replaced");
+        let expected = session.in_project("b.txt");
+        assert_eq!(session.turn(), Vec::<String>::new());
+        assert_eq!(session.read("b.txt"), expected);
+        session.write("a.txt", &format!("{}\n", session.n_turn));
+        let ended = session.end(true);
+        assert_eq!((ended.came.changes.n, ended.n_left, session.in_project("b.txt")), (1, 0, expected));
+    }
+}

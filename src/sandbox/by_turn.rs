@@ -1,0 +1,301 @@
+//! A session whose turns go into the project one by one, each as a whole at its end.
+//!
+//! Commands work on a copy that is laid over the project. When a turn has ended, the keeper brings in what it changed, and the session gets a new copy
+//! while the person reads; whoever calls in that moment waits. Commands in the background keep the copy and its sandbox: what they change
+//! comes with the next turn. So does a copy in which something waits, since it could not come.
+
+use std::sync::Arc;
+use std::sync::MutexGuard;
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use async_recursion::async_recursion as boxed;
+use tokio::sync::OwnedMutexGuard;
+use tokio_util::sync::CancellationToken;
+
+use super::Error;
+use super::HeldReview;
+use super::Sandbox;
+use super::Spec;
+use super::docker::Running;
+use super::docker::discard;
+use super::entries::Entries;
+use super::git;
+use super::kept::Made;
+use super::kept::State;
+use super::kept::Way;
+use super::review::Held;
+use super::review::remove_review;
+use super::review::remove_view;
+use super::turns::with_causes;
+use podbay_event::SessionId;
+use podbay_wire::BytesPath;
+use podbay_wire::Call;
+use podbay_wire::Cd;
+use podbay_wire::End;
+use podbay_wire::Output;
+use podbay_wire::Processes;
+use podbay_wire::keep::EndOfTurn;
+use podbay_wire::keep::ReviewAnswer;
+use podbay_wire::keep::ReviewOrder;
+use podbay_wire::keep::ReviewedTurn;
+use podbay_wire::keep::TurnFate;
+
+/// What a change is told by that no turn has made.
+const IN_BACKGROUND: &str = "background commands";
+
+/// How long a sandbox may take to say what runs in it.
+const LOOK: Duration = Duration::from_secs(2);
+
+#[derive(Debug)]
+struct Begun {
+    n_turn: u64,
+    words: String,
+    /// Also what runs by itself on the person's machine.
+    with_auto_run: bool,
+}
+
+/// How far a session is with its turns.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    /// The turn that is under way.
+    begun: Option<Begun>,
+    /// Whether how the project was is on record for it, or for one before it in the same copy.
+    is_on_record: bool,
+}
+
+/// What came of a turn whose changes go into the project at its end.
+#[derive(Clone, Debug)]
+pub struct HeldTurn {
+    pub turn: ReviewedTurn,
+    /// What of the session's git was taken over with it, where something was there.
+    pub git: Option<git::Ended>,
+    /// What keeps the session in what it worked on.
+    pub background: Vec<String>,
+}
+
+impl Sandbox {
+    /// Whether each turn goes into the project at its end.
+    pub fn is_by_turn(&self) -> bool {
+        matches!(&self.inner.way, Way::Engine(made) if made.spec.is_by_turn())
+    }
+
+    pub(super) fn begin_held_turn(&self, n_turn: u64, words: &str) {
+        let begun = Begun { n_turn, words: words.to_owned(), with_auto_run: false };
+        self.progress().begun = Some(begun);
+        self.begin_view(words);
+    }
+
+    /// Keeps how the project is, beside whatever comes next, and has the session see what the person changed since it was last kept.
+    pub fn begin_view(&self, words: &str) {
+        let is_new = !std::mem::replace(&mut self.progress().is_on_record, true);
+        self.begin_review(words, is_new, &CancellationToken::new());
+    }
+
+    /// Brings in what the turn changed that was begun; `None`: none was, or it could not be brought in, which is said.
+    pub(super) async fn end_held_turn(&self, cancel: &CancellationToken) -> Option<HeldTurn> {
+        let begun = self.progress().begun.take()?;
+        // Where how the project was is not kept nothing was changed.
+        self.inner.base.is_kept(cancel).await.ok()?;
+        let (session, Way::Engine(made)) = (self.reviewed()?, &self.inner.way) else { return None };
+        let (background, directory) = self.look_inside(cancel).await;
+        let order = self.end_of_turn(made, &begun, TurnFate::Keep, !background.is_empty());
+        let turn = match self.tell_review(ReviewOrder::Turn { name: session.to_string(), turn: order.clone() }, cancel).await {
+            Ok(ReviewAnswer::Turn(turn)) => *turn,
+            Ok(_) => return None,
+            Err(error) => {
+                self.say_once(not_in(&session, &error));
+                return None;
+            }
+        };
+        let mut ended = HeldTurn { turn, git: None, background };
+        let is_new = ended.turn.needs_view(&order);
+        let takes_git = !ended.turn.came.git.is_empty() && ended.turn.n_left == 0 && ended.background.is_empty();
+        if is_new || takes_git {
+            // A call waits until the next copy is there.
+            let mut state = Arc::clone(&self.inner.state).lock_owned().await;
+            if takes_git {
+                self.end_view(made, &mut state).await;
+                ended.git = self.take_git(made, &session, cancel).await;
+            }
+            let sandbox = self.clone();
+            tokio::spawn(async move { sandbox.renew(state, directory, is_new).await });
+        }
+        Some(ended)
+    }
+
+    fn end_of_turn(&self, made: &Made, begun: &Begun, fate: TurnFate, keeps_view: bool) -> EndOfTurn {
+        EndOfTurn {
+            fate,
+            n_turn: begun.n_turn,
+            words: begun.words.clone(),
+            keeps_view,
+            next_view: made.newest().review.map_or(0, |held| held.view()) + 1,
+            with_auto_run: begun.with_auto_run,
+            auto_run: self.inner.options.auto_run.clone(),
+        }
+    }
+
+    /// Counts what the turn that is under way has changed, commits included.
+    #[boxed]
+    pub async fn count_changes(&self, cancel: &CancellationToken) -> u64 {
+        let (Some(session), Way::Engine(made)) = (self.reviewed(), &self.inner.way) else { return 0 };
+        if !self.is_by_turn() || self.inner.base.is_kept(cancel).await.is_err() {
+            return 0;
+        }
+        let order = match &self.progress().begun {
+            Some(begun) => self.end_of_turn(made, begun, TurnFate::Count, false),
+            None => return 0,
+        };
+        match self.tell_review(ReviewOrder::Turn { name: session.to_string(), turn: order }, cancel).await {
+            Ok(ReviewAnswer::Turn(turn)) => turn.n_left + u64::from(!turn.came.git.is_empty()),
+            _ => 0,
+        }
+    }
+
+    /// Drops what the turn that is under way has changed, commits included. What runs in the background ends.
+    #[boxed]
+    pub async fn drop_turn(&self, cancel: &CancellationToken) -> Result<(), Error> {
+        let (Some(session), Way::Engine(made)) = (self.reviewed(), &self.inner.way) else { return Ok(()) };
+        let Some(begun) = self.progress().begun.take() else { return Ok(()) };
+        let (_, directory) = self.look_inside(cancel).await;
+        let mut state = Arc::clone(&self.inner.state).lock_owned().await;
+        if let Some(running) = state.running.take() {
+            running.link.close();
+            discard(&made.engine, &running).await;
+        }
+        let order = self.end_of_turn(made, &begun, TurnFate::Drop, false);
+        self.tell_review(ReviewOrder::Turn { name: session.to_string(), turn: order }, cancel).await?;
+        self.end_view(made, &mut state).await;
+        if let Some(git) = &made.git {
+            git.drop_folder(&made.engine).await;
+            git.begin_anew(&made.engine, &made.spec, &session, cancel).await;
+        }
+        let sandbox = self.clone();
+        tokio::spawn(async move { sandbox.renew(state, directory, true).await });
+        Ok(())
+    }
+
+    /// Brings in, too, what runs by itself on the person's machine, which a turn before has changed.
+    #[boxed]
+    pub async fn accept_auto_run(&self, n_turn: u64, words: &str, cancel: &CancellationToken) -> Option<HeldTurn> {
+        self.progress().begun = Some(Begun { n_turn, words: words.to_owned(), with_auto_run: true });
+        self.end_held_turn(cancel).await
+    }
+
+    /// Takes over what the session did with git. What cannot come waits.
+    async fn take_git(&self, made: &Made, session: &SessionId, cancel: &CancellationToken) -> Option<git::Ended> {
+        let options = made.spec.git.as_ref()?;
+        let spec = made.spec.in_place();
+        let taken = Box::pin(git::take_over(&made.engine, &spec, (&self.inner.options, options), session, false, cancel)).await;
+        match taken {
+            Ok(ended) => {
+                if ended.is_settled()
+                    && let Some(git) = &made.git
+                {
+                    git.begin_anew(&made.engine, &made.spec, session, cancel).await;
+                }
+                Some(ended)
+            }
+            Err(error) => {
+                self.say_once(not_in(session, &error));
+                None
+            }
+        }
+    }
+
+    /// Returns the commands in the background, and the folder where the next command would run.
+    async fn look_inside(&self, cancel: &CancellationToken) -> (Vec<String>, Option<BytesPath>) {
+        let link = {
+            let state = self.inner.state.lock().await;
+            state.running.as_ref().filter(|running| running.link.ended().is_none()).map(|running| running.link.clone())
+        };
+        let Some(link) = link else { return (Vec::new(), None) };
+        match link.call(Call::Processes(Processes::List), |_, _| {}, cancel, LOOK).await {
+            Ok(Output::Background(background)) => {
+                let running = background.processes.into_iter().filter(|process| matches!(process.end, End::Running { .. }));
+                (running.map(|process| process.command).collect(), background.directory)
+            }
+            // Whether something runs there is not known, so that nothing of it is ended.
+            _ => (vec!["(unknown)".to_owned()], None),
+        }
+    }
+
+    /// Ends the sandbox and the keeper, which have the copy.
+    async fn end_view(&self, made: &Made, state: &mut State) {
+        made.covering.close().await;
+        if let Some(running) = state.running.take() {
+            running.link.close();
+            discard(&made.engine, &running).await;
+        }
+    }
+
+    /// Gives the session a sandbox on a copy of the project: a new one, or the one it has.
+    async fn renew(&self, mut state: OwnedMutexGuard<State>, directory: Option<BytesPath>, is_new: bool) {
+        let Way::Engine(made) = &self.inner.way else { return };
+        let cancel = &CancellationToken::new();
+        let spec = made.newest();
+        let Some(old) = spec.review.clone().filter(|_| !state.is_over()) else { return };
+        self.end_view(made, &mut state).await;
+        let next = if is_new { old.next_view() } else { old.clone() };
+        match self.make_view(made, &spec, &next, cancel).await {
+            Ok(running) => {
+                if let Some(path) = directory {
+                    // Where that is gone the next command says so.
+                    let _ = running.link.call(Call::Cd(Cd { path }), |_, _| {}, cancel, LOOK).await;
+                }
+                state.take_over(running, Entries::of(&spec.project));
+            }
+            // The next call tries it again, and says so.
+            Err(error) => tracing::warn!(%error, "the next sandbox of the session was not made ahead"),
+        }
+        drop(state);
+        if is_new && let Err(error) = remove_view(&made.engine, &old, cancel).await {
+            tracing::debug!(%error, "a copy that was worked on is left");
+        }
+    }
+
+    async fn make_view(&self, made: &Made, spec: &Spec, next: &Held, cancel: &CancellationToken) -> Result<Running, Error> {
+        next.ready(&made.engine, &spec.project, cancel).await?;
+        *made.view.lock().unwrap_or_else(PoisonError::into_inner) = Some(next.clone());
+        self.inner.make(cancel).await
+    }
+
+    /// Ends a session whose turns went into the project: what background commands changed comes as well. Where nothing waits, nothing of it stays.
+    #[boxed]
+    pub async fn end_by_turn(&self) -> Option<HeldTurn> {
+        let (session, Way::Engine(made)) = (self.reviewed()?, &self.inner.way) else { return None };
+        let cancel = self.inner.haste.get_or_init(CancellationToken::new);
+        self.end_box().await;
+        let mut ended = None;
+        if self.progress().is_on_record {
+            self.progress().begun.get_or_insert_with(|| Begun { n_turn: 0, words: IN_BACKGROUND.to_owned(), with_auto_run: false });
+            ended = self.end_held_turn(cancel).await;
+            let is_all_in = |ended: &HeldTurn| ended.turn.n_left == 0 && (ended.turn.came.git.is_empty() || ended.git.is_some());
+            if !ended.as_ref().is_some_and(is_all_in) && !self.inner.base.is_in_vain() {
+                return ended;
+            }
+        }
+        let discard = ReviewOrder::Discard { name: session.to_string(), is_held: true };
+        if let Err(error) = self.tell_review(discard, cancel).await {
+            tracing::debug!(%error, "what is on record of a session is left");
+        }
+        made.covering.discard(&made.engine).await;
+        if let Err(error) = remove_review(&made.engine, &HeldReview::of(&session), cancel).await {
+            tracing::debug!(%error, "the volumes of a session are left");
+        }
+        ended
+    }
+
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.inner.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn not_in(session: &SessionId, error: &Error) -> String {
+    format!(
+        "what this turn did is not in the project yet, and waits: `podbay review diff {session}` shows it, `podbay review apply {session}` brings it \
+         in: {}",
+        with_causes(error)
+    )
+}
