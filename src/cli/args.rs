@@ -69,7 +69,7 @@ pub(super) enum Command {
     Undo(UndoArgs),
     /// Check everything that a run needs, each with its remedy
     Doctor(DoctorArgs),
-    /// Prepare a project folder: settings to fill in, and a `.env` for compose
+    /// Prepare a project: settings to fill in, and a folder for compose beside it
     Init(InitArgs),
     /// Show the settings that hold and where each comes from, or trust those of a project
     Config(ConfigArgs),

@@ -21,11 +21,11 @@ pub(super) fn init(args: &InitArgs) -> Result<u8, app::Error> {
 }
 
 fn words(done: &Initialised) -> String {
-    let mut out: String = done.made.iter().map(|name| format!("made {name}\n")).collect();
-    out.extend(done.kept.iter().map(|name| format!("left {name} as it was\n")));
+    let mut out: String = done.made.iter().map(|name| format!("made {}\n", text::line(name))).collect();
+    out.extend(done.kept.iter().map(|name| format!("left {} as it was\n", text::line(name))));
     if !done.to_add.is_empty() {
-        out.push_str("for compose, add to .env:\n");
-        out.extend(done.to_add.iter().map(|line| format!("{line}\n")));
+        out.push_str(&format!("for compose, add to {}:\n", text::line(&done.dotenv)));
+        out.extend(done.to_add.iter().map(|line| format!("{}\n", text::line(line))));
     }
     if done.made.is_empty() && done.to_add.is_empty() {
         out.push_str("nothing to do\n");

@@ -369,9 +369,10 @@ pub(super) const PAGES: &[Page] = &[
     },
     Page {
         command: "init",
-        text: "Writes `.podbay/config.toml`, with every setting in it and commented out, and `.env` with your user's numbers for compose. What is \
-               there is never overwritten. No folder has to be prepared: everything works without these files. What the first one sets may \
-               only make things tighter until `podbay config trust`.",
+        text: "Writes `.podbay/config.toml`, with every setting in it and commented out, and lays a folder for compose beside the project, \
+               NAME-podbay: compose.yaml, what it reads, and an `.env` that names the project and its owner. It is never in the project: who \
+               can write it is root on this machine. What is there is never overwritten. No folder has to be prepared: everything works \
+               without these files. What the first one sets may only make things tighter until `podbay config trust`.",
         examples: &[("In the current folder:", "podbay init"), ("In another one:", "podbay init -C ~/src/shop")],
         codes: Codes::Shared,
     },

@@ -33,6 +33,7 @@ mod listen;
 mod memory;
 mod mounts;
 mod order;
+mod overlap;
 mod own_folder;
 mod pool;
 mod prepare;

@@ -23,7 +23,7 @@ use podbay_wire::BytesPath;
 const EVERY: Duration = Duration::from_millis(500);
 
 /// What the kernel tells of mounts, and wakes for.
-const TABLE: &str = "/proc/self/mountinfo";
+pub(super) const TABLE: &str = "/proc/self/mountinfo";
 
 /// Returns where something of its own is mounted below a folder, as paths from there.
 pub(super) fn below(folder: &Path) -> BTreeSet<BytesPath> {
@@ -57,11 +57,11 @@ pub(super) async fn gone(folder: &Path, covered: &BTreeSet<BytesPath>) -> io::Re
 
 /// One line of `/proc/self/mountinfo`, as far as it matters.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Mounted {
-    device: String,
+pub(super) struct Mounted {
+    pub(super) device: String,
     /// Which folder or file of the file system stands there.
-    root: String,
-    at: String,
+    pub(super) root: String,
+    pub(super) at: String,
     read_only: bool,
 }
 
@@ -91,7 +91,7 @@ fn judge(mounts: &str, workspace: &str, git: &str) -> Option<String> {
     })
 }
 
-fn parse(line: &str) -> Option<Mounted> {
+pub(super) fn parse(line: &str) -> Option<Mounted> {
     let mut fields = line.split(' ');
     let device = fields.nth(2)?.to_owned();
     let (root, at, options) = (fields.next()?, fields.next()?, fields.next()?);

@@ -36,6 +36,7 @@ use super::init;
 use super::keep;
 use super::listen;
 use super::memory;
+use super::overlap;
 use super::prepare;
 use super::process::Spawner;
 use super::serve::serve;
@@ -72,6 +73,7 @@ enum Role {
 
 /// One thing to prepare.
 enum Step {
+    Apart { project: PathBuf, compose: PathBuf },
     Install { folder: PathBuf },
     Open { folder: PathBuf },
     OpenVolume { source: String, folder: PathBuf },
@@ -109,12 +111,12 @@ fn serve_as(arguments: Vec<OsString>) -> Result<(), String> {
 }
 
 /// What `prepare` can be told to do.
-const STEPS: [&str; 5] = ["--install", "--open", "--open-volume", "--check", "--key"];
+const STEPS: [&str; 6] = ["--apart", "--install", "--open", "--open-volume", "--check", "--key"];
 
 fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Role, String> {
     const USAGE: &str = "usage: podbay guest serve [--workspace DIR] | init [--lease SECONDS] | listen --socket PATH [--workspace DIR] | \
                          keep [--layer DIR | --workspace DIR --state DIR] | \
-                         prepare [--check UID:PATH]… [--install DIR] [--open DIR]… \
+                         prepare [--apart PROJECT:FOLDER] [--check UID:PATH]… [--install DIR] [--open DIR]… \
                          [--open-volume SOURCE:DIR]… [--key FILE] | attack ID [ARGUMENT…] | spawner";
     let role = arguments.next().unwrap_or_default();
     let options: Vec<OsString> = arguments.collect();
@@ -147,7 +149,21 @@ fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Role, String> 
                     unknown.to_string_lossy().escape_debug()
                 ));
             }
+            // Without a guest nothing starts. So a compose.yaml that does not let us see where the project lies gets none.
+            let place = |name: &str| steps.iter().step_by(2).position(|step| step == name);
+            if place("--install").is_some_and(|install| place("--apart").is_none_or(|apart| apart > install)) {
+                return Err(format!(
+                    "this compose.yaml does not have `--apart` before `--install`: it is older than the image (build {}), or was changed, and \
+                     whether commands could write it is not looked at\nhint: take the compose.yaml of this Podbay, from a checkout or by \
+                     `podbay init`, which lays one where none is",
+                    env!("CARGO_PKG_VERSION")
+                ));
+            }
             let step = |pair: &[OsString]| match pair {
+                [name, pair] if name == "--apart" => {
+                    let (project, compose) = pair.to_str()?.split_once(':')?;
+                    Some(Step::Apart { project: PathBuf::from(project), compose: PathBuf::from(compose) })
+                }
                 [name, folder] if name == "--install" => Some(Step::Install { folder: PathBuf::from(folder) }),
                 [name, folder] if name == "--open" => Some(Step::Open { folder: PathBuf::from(folder) }),
                 [name, mount] if name == "--open-volume" => {
@@ -190,6 +206,7 @@ fn run(role: Role) -> io::Result<()> {
             listen::run(socket, workspace, environment)
         }
         Role::Prepare(steps) => steps.iter().try_for_each(|step| match step {
+            Step::Apart { project, compose } => overlap::refuse(project, compose),
             Step::Install { folder } => prepare::install(folder),
             Step::Open { folder } => prepare::open(folder),
             Step::OpenVolume { source, folder } => prepare::open_volume(source, folder),
@@ -310,13 +327,24 @@ mod tests {
         let told = |words: &[&str]| parse(words.iter().map(OsString::from)).err().unwrap_or_default();
         for step in STEPS {
             let value = if step == "--check" { "1000:/x" } else { "models:/x" };
-            assert_eq!(told(&["prepare", step, value]), "", "{step}");
-            assert!(told(&["prepare", step]).starts_with("usage:"), "{step} without what it is about");
+            assert_eq!(told(&["prepare", "--apart", "/a:/b", step, value]), "", "{step}");
+            assert!(told(&["prepare", "--apart", "/a:/b", step]).starts_with("usage:"), "{step} without what it is about");
         }
         let error = told(&["prepare", "--open", "/x", "--seal", "/y"]);
         assert!(
             error.contains("no step `--seal`") && error.contains("older than compose.yaml") && error.contains("podbay images build"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn an_older_compose_file_that_does_not_show_where_the_project_lies_gets_no_guest() {
+        let told = |words: &[&str]| parse(words.iter().map(OsString::from)).err().unwrap_or_default();
+        for words in [&["prepare", "--install", "/x"][..], &["prepare", "--open", "/y", "--install", "/x", "--apart", "/a:/b"]] {
+            let error = told(words);
+            assert!(error.contains("`--apart` before `--install`") && error.contains("podbay init"), "{error}");
+        }
+        assert_eq!(told(&["prepare", "--apart", "/a:/b", "--open", "/y", "--install", "/x"]), "");
+        assert_eq!(told(&["prepare", "--key", "/x"]), "");
     }
 }

@@ -33,9 +33,11 @@ use crate::support::test_env::start;
 use crate::support::test_env::within;
 
 /// A project of compose's with names of its own; gone with all its volumes when it is dropped.
-struct Compose {
-    env: TestBox,
-    name: String,
+pub(super) struct Compose {
+    pub(super) env: TestBox,
+    pub(super) name: String,
+    /// Where compose.yaml is: what `podbay init` laid beside the project.
+    pub(super) folder: PathBuf,
     /// Where models are looked for, and the one that is served.
     models: PathBuf,
     model: String,
@@ -45,7 +47,7 @@ struct Compose {
 
 impl Compose {
     /// `None`, and a printed line, where the person left these tests out.
-    fn new() -> Option<Self> {
+    pub(super) fn new() -> Option<Self> {
         static BUILT: OnceLock<()> = OnceLock::new();
         static NAMES: AtomicU32 = AtomicU32::new(0);
         let env = TestBox::new()?;
@@ -53,46 +55,58 @@ impl Compose {
         BUILT.get_or_init(|| {
             build_image(&env, "podbay/podbay").expect(0);
         });
-        std::fs::create_dir(env.path(".git")).expect("made");
-        crate::support::TestEnv::give(&env.path(".git"));
+        run(&mut env.here(&["init"])).expect(0);
         let name = format!("podbaytest{}x{}", std::process::id(), NAMES.fetch_add(1, Ordering::Relaxed));
         let (models, overrides) = (env.beside("models"), env.beside("override.json"));
-        std::fs::create_dir(&models).expect("made");
+        let folder = env.beside("project-podbay");
+        let compose = Self { env, name, folder, models, model: "absent.gguf".to_owned(), overrides, program };
+        compose.restore();
+        Some(compose)
+    }
+
+    /// Puts in place what a test stands on.
+    fn restore(&self) {
+        std::fs::create_dir(self.env.path(".git")).expect("made");
+        crate::support::TestEnv::give(&self.env.path(".git"));
+        std::fs::create_dir(&self.models).expect("made");
         // A folder of the person's own, which nobody else may look into.
-        std::fs::set_permissions(&models, Permissions::from_mode(0o700)).expect("ours");
-        crate::support::TestEnv::give(&models);
+        std::fs::set_permissions(&self.models, Permissions::from_mode(0o700)).expect("ours");
+        crate::support::TestEnv::give(&self.models);
         // The model is brought along: what a test does must not hang on a hub.
         let made = json!({"services": {"models": {"command": ["--version"]}}});
-        std::fs::write(&overrides, made.to_string()).expect("written");
-        Some(Self { env, name, models, model: "absent.gguf".to_owned(), overrides, program })
+        std::fs::write(&self.overrides, made.to_string()).expect("written");
     }
 
     /// Lets the controller use a scripted model, which listens on this machine's loopback.
-    fn scripted(self, model: &Running) -> Self {
+    fn script(&self, model: &Running) {
         let podbay = json!({
             "network_mode": "host",
             "environment": {"PODBAY_LLM_ENDPOINT": model.endpoint(), "PODBAY_LLM_API_KEY_FILE": "", "PODBAY_LLM_MODEL": "scripted"},
         });
         let made = json!({"services": {"models": {"command": ["--version"]}, "podbay": podbay}});
         std::fs::write(&self.overrides, made.to_string()).expect("written");
-        self
     }
 
-    fn compose(&self, arguments: &[&str]) -> Command {
-        let program = self.program;
-        let mut command = Command::new(program[0]);
+    /// Runs compose as a person does in its folder, whose `.env` names the project and its owner.
+    pub(super) fn plain(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(self.program[0]);
         self.env.surround(&mut command);
-        let (uid, gid) = owner();
-        command.args(&program[1..]).args(["-f", "compose.yaml", "-f"]).arg(&self.overrides).args(arguments);
+        command.args(&self.program[1..]).args(arguments);
         command
-            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .current_dir(&self.folder)
             .env("COMPOSE_PROJECT_NAME", &self.name)
-            .env("PODBAY_PROJECT", self.env.project())
             .env("PODBAY_MODELS", &self.models)
-            .env("PODBAY_MODEL", &self.model)
-            .env("PODBAY_UID", uid.to_string())
-            .env("PODBAY_GID", gid.to_string());
+            .env("PODBAY_MODEL", &self.model);
         command
+    }
+
+    pub(super) fn compose(&self, arguments: &[&str]) -> Command {
+        let overrides = self.overrides.to_str().expect("UTF-8");
+        self.plain(&[&["-f", "compose.yaml", "-f", overrides], arguments].concat())
+    }
+
+    fn down(&self) -> Command {
+        self.compose(&["--profile", "run", "down", "--volumes", "--remove-orphans", "--timeout", "1"])
     }
 
     /// Runs the controller, without whatever else it would start.
@@ -123,7 +137,7 @@ impl Compose {
 
     /// Returns the id of a service's container.
     #[track_caller]
-    fn container(&self, service: &str) -> String {
+    pub(super) fn container(&self, service: &str) -> String {
         let project = format!("label=com.docker.compose.project={}", self.name);
         let service = format!("label=com.docker.compose.service={service}");
         docker(&["ps", "--all", "--quiet", "--no-trunc", "--filter", &project, "--filter", &service]).trim().to_owned()
@@ -139,7 +153,7 @@ impl Compose {
     }
 
     /// Returns the containers, volumes and networks of this project.
-    fn left(&self) -> String {
+    pub(super) fn left(&self) -> String {
         let filter = format!("label=com.docker.compose.project={}", self.name);
         let kinds: [&[&str]; 3] = [&["ps", "--all", "--quiet"], &["volume", "ls", "--quiet"], &["network", "ls", "--quiet"]];
         kinds.map(|kind| docker(&[kind, &["--filter", &filter]].concat())).concat()
@@ -148,7 +162,7 @@ impl Compose {
 
 impl Drop for Compose {
     fn drop(&mut self) {
-        let _ = self.compose(&["--profile", "run", "down", "--volumes", "--remove-orphans", "--timeout", "1"]).output();
+        let _ = self.down().output();
     }
 }
 
@@ -184,7 +198,8 @@ fn a_task_is_done_through_compose_and_nothing_is_left() {
         .calls("bash", json!({"command": "echo two >> made.txt; id -u; touch .git/config /x; ls /sys/class/net; cat /proc/1/environ"}))
         .says("It is done.")
         .start_blocking();
-    let Some(compose) = Compose::new().map(|compose| compose.scripted(&model)) else { return };
+    let Some(compose) = Compose::new() else { return };
+    compose.script(&model);
     compose.env.write("README.md", "# Notes\n");
     run(&mut compose.compose(&["up", "-d", "workspace"])).expect(0);
 
@@ -241,7 +256,8 @@ END";
 #[test]
 fn a_command_cannot_pass_for_a_controller_or_end_the_workspace() {
     let model = ScriptedModel::new().start_blocking();
-    let Some(compose) = Compose::new().map(|compose| compose.scripted(&model)) else { return };
+    let Some(compose) = Compose::new() else { return };
+    compose.script(&model);
     run(&mut compose.compose(&["up", "-d", "workspace"])).expect(0);
     let text = compose.bash(FORGED);
     assert!(text.contains("direct b''") && text.contains("ended b''"), "{text}");
@@ -274,7 +290,8 @@ fn a_workspace_that_goes_away_is_joined_again_and_else_given_up() {
         .calls("bash", json!({"command": "touch again; sleep 60"}))
         .calls("bash", json!({"command": "touch more"}))
         .start_blocking();
-    let Some(compose) = Compose::new().map(|compose| compose.scripted(&model)) else { return };
+    let Some(compose) = Compose::new() else { return };
+    compose.script(&model);
     run(&mut compose.compose(&["up", "-d", "workspace"])).expect(0);
     let mut task = compose.compose(&["run", "--rm", "-T", "--no-deps", "-e", "PODBAY_SANDBOX_START_TIMEOUT=10s", "podbay"]);
     let task: Started = start(task.args(["run", "--output", "json", "wait"]));
@@ -395,7 +412,17 @@ fn every_service_is_as_closed_as_it_says_and_the_real_model_answers() {
     shell.wait().expect(0);
 
     let expected: [(&str, &[&str]); 5] = [
-        ("setup", &["bind /setup/models rw", "volume /setup/guest rw", "volume /setup/key rw", "volume /setup/state rw"]),
+        (
+            "setup",
+            &[
+                "bind /setup/compose ro",
+                "bind /setup/models rw",
+                "bind /setup/project ro",
+                "volume /setup/guest rw",
+                "volume /setup/key rw",
+                "volume /setup/state rw",
+            ],
+        ),
         ("key", &["volume /run/key rw"]),
         ("models", &["bind /models rw"]),
         ("llama-server", &["bind /models ro", "volume /run/key ro", "volume /run/llama rw", "volume /run/podbay/bin ro"]),
@@ -498,7 +525,8 @@ fn a_folder_of_ones_own_in_place_of_the_volume_keeps_its_mode_and_one_that_canno
 #[test]
 fn a_model_that_is_not_there_and_a_git_that_is_not_protected_are_said() {
     let model = ScriptedModel::new().start_blocking();
-    let Some(compose) = Compose::new().map(|compose| compose.scripted(&model)) else { return };
+    let Some(compose) = Compose::new() else { return };
+    compose.script(&model);
     compose.env.write("README.md", "# Notes\n");
     build_image(&compose.env, "podbay/llama-server").expect(0);
     // The model server cannot be had; that is said in its log, and the workspace is there all the same.
@@ -568,7 +596,7 @@ fn without_a_gpu_the_second_file_is_refused_by_its_driver_and_the_first_works_al
 }
 
 /// Returns what a container said on its standard error.
-fn logged(container: &str) -> String {
+pub(super) fn logged(container: &str) -> String {
     let done = Command::new("docker").args(["logs", container]).output().expect("the `docker` command");
     String::from_utf8_lossy(&done.stderr).into_owned()
 }

@@ -13,6 +13,7 @@ mod call;
 mod chat;
 mod closed;
 mod compose;
+mod compose_folder;
 mod crowd;
 mod cut_off;
 mod disk_full;
