@@ -5,10 +5,16 @@ use std::fs::Permissions;
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::path::PathBuf;
+use std::process::Child;
 use std::process::Command;
+use std::process::Stdio;
+use std::sync::Mutex;
+use std::sync::MutexGuard;
 use std::sync::OnceLock;
+use std::sync::PoisonError;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -43,6 +49,8 @@ pub(super) struct Compose {
     model: String,
     overrides: PathBuf,
     program: &'static [&'static str],
+    /// Ends it where nothing drops it.
+    ending: Option<Child>,
 }
 
 impl Compose {
@@ -59,15 +67,42 @@ impl Compose {
         let name = format!("podbaytest{}x{}", std::process::id(), NAMES.fetch_add(1, Ordering::Relaxed));
         let (models, overrides) = (env.beside("models"), env.beside("override.json"));
         let folder = env.beside("project-podbay");
-        let compose = Self { env, name, folder, models, model: "absent.gguf".to_owned(), overrides, program };
+        let compose = Self { env, name, folder, models, model: "absent.gguf".to_owned(), overrides, program, ending: None };
         compose.restore();
         Some(compose)
     }
 
-    /// Puts in place what a test stands on.
+    /// Returns the one that is set up once for all tests that need no fresh one, and work on it in turns. `None` as with [`Compose::new`].
+    fn shared() -> Option<MutexGuard<'static, Self>> {
+        static SHARED: OnceLock<Option<Mutex<Compose>>> = OnceLock::new();
+        let made = || {
+            let mut compose = Self::new()?;
+            compose.end_with_this_process();
+            Some(Mutex::new(compose))
+        };
+        let compose = SHARED.get_or_init(made).as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
+        compose.restore();
+        Some(compose)
+    }
+
+    /// Lets a process of its own take it down when this one is gone, in whatever way: what is shared is never dropped.
+    fn end_with_this_process(&mut self) {
+        let down = self.down();
+        let mut ending = Command::new("sh");
+        ending.args(["-c", "cat; \"$@\"; rm -rf \"$SHARED\"", "sh"]).arg(down.get_program()).args(down.get_args());
+        ending.env_clear().envs(down.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        ending.env("SHARED", self.env.beside("")).current_dir(&self.folder).process_group(0);
+        let ending = ending.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        self.ending = Some(ending.expect("a shell"));
+    }
+
+    /// Makes good what an earlier test changed.
     fn restore(&self) {
-        std::fs::create_dir(self.env.path(".git")).expect("made");
-        crate::support::TestEnv::give(&self.env.path(".git"));
+        if !self.env.path(".git").exists() {
+            std::fs::create_dir(self.env.path(".git")).expect("made");
+            crate::support::TestEnv::give(&self.env.path(".git"));
+        }
+        let _ = std::fs::remove_dir_all(&self.models);
         std::fs::create_dir(&self.models).expect("made");
         // A folder of the person's own, which nobody else may look into.
         std::fs::set_permissions(&self.models, Permissions::from_mode(0o700)).expect("ours");
@@ -256,7 +291,7 @@ END";
 #[test]
 fn a_command_cannot_pass_for_a_controller_or_end_the_workspace() {
     let model = ScriptedModel::new().start_blocking();
-    let Some(compose) = Compose::new() else { return };
+    let Some(compose) = Compose::shared() else { return };
     compose.script(&model);
     run(&mut compose.compose(&["up", "-d", "workspace"])).expect(0);
     let text = compose.bash(FORGED);
@@ -290,7 +325,7 @@ fn a_workspace_that_goes_away_is_joined_again_and_else_given_up() {
         .calls("bash", json!({"command": "touch again; sleep 60"}))
         .calls("bash", json!({"command": "touch more"}))
         .start_blocking();
-    let Some(compose) = Compose::new() else { return };
+    let Some(compose) = Compose::shared() else { return };
     compose.script(&model);
     run(&mut compose.compose(&["up", "-d", "workspace"])).expect(0);
     let mut task = compose.compose(&["run", "--rm", "-T", "--no-deps", "-e", "PODBAY_SANDBOX_START_TIMEOUT=10s", "podbay"]);
@@ -499,7 +534,7 @@ fn a_fresh_volume_can_be_written_by_whoever_loads_models_into_it() {
 
 #[test]
 fn a_folder_of_ones_own_in_place_of_the_volume_keeps_its_mode_and_one_that_cannot_be_written_is_said() {
-    let Some(compose) = Compose::new() else { return };
+    let Some(compose) = Compose::shared() else { return };
     if !is_root("a folder of root's in place of the volume of models") {
         return;
     }
@@ -525,7 +560,7 @@ fn a_folder_of_ones_own_in_place_of_the_volume_keeps_its_mode_and_one_that_canno
 #[test]
 fn a_model_that_is_not_there_and_a_git_that_is_not_protected_are_said() {
     let model = ScriptedModel::new().start_blocking();
-    let Some(compose) = Compose::new() else { return };
+    let Some(compose) = Compose::shared() else { return };
     compose.script(&model);
     compose.env.write("README.md", "# Notes\n");
     build_image(&compose.env, "podbay/llama-server").expect(0);
@@ -582,16 +617,20 @@ fn another_uid_than_that_of_the_volumes_is_said_by_the_first_service() {
 
 #[test]
 fn without_a_gpu_the_second_file_is_refused_by_its_driver_and_the_first_works_alone() {
-    let Some(compose) = Compose::new() else { return };
+    let Some(compose) = Compose::shared() else { return };
     if docker(&["info", "--format", "{{json .Runtimes}}"]).contains("nvidia") {
         drop(std::io::stderr().write_all(b"left out, because this engine has a GPU: compose without one\n"));
         return;
     }
+    // Made anew each time: of one that is replaced and cannot start, compose 1.29 keeps both.
+    let without = || run(&mut compose.compose(&["rm", "--stop", "--force", "llama-server"])).expect(0);
+    without();
     // Any image will do: the engine refuses before it looks into it.
     let gpu = ["-f", "docker/compose.gpu.yaml", "up", "-d", "llama-server"];
     let done = run(compose.compose(&gpu).env("PODBAY_LLAMA_IMAGE", "podbay/workspace"));
     assert!(done.code != 0 && done.stderr.contains("could not select device driver \"nvidia\""), "{} {}", done.code, done.stderr);
     assert_eq!(compose.inspect("llama-server")["State"]["Running"], false);
+    without();
     run(&mut compose.compose(&["up", "-d", "workspace"])).expect(0);
 }
 
