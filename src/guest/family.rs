@@ -98,6 +98,8 @@ pub(super) struct Stat {
     pub(super) group: i32,
     /// More than one in a zombie: its first thread has ended, the others go on.
     pub(super) n_threads: u32,
+    /// When it was made, in hundredths of a second since the machine was booted.
+    pub(super) started: u64,
 }
 
 impl Stat {
@@ -126,7 +128,8 @@ fn parse_stat(text: &[u8]) -> Option<Stat> {
     let parent = fields.next()?.parse().ok()?;
     let group = fields.next()?.parse().ok()?;
     let n_threads = fields.nth(14)?.parse().ok()?;
-    Some(Stat { state, parent, group, n_threads })
+    let started = fields.nth(1)?.parse().ok()?;
+    Some(Stat { state, parent, group, n_threads, started })
 }
 
 /// Wakes a supervisor and the process that forked it, and with them the supervisors beside it, where commands have stopped them: all are of
@@ -287,7 +290,7 @@ mod tests {
     #[test]
     fn a_process_name_cannot_forge_its_state_or_parent() {
         let stat = parse_stat(b"42 (a) Z 1 (b) R 7 40 42 0 -1 4194304 1 0 0 0 5 1 0 0 20 0 3 0 17 0 0").expect("parses");
-        assert_eq!(stat, Stat { state: b'R', parent: 7, group: 40, n_threads: 3 });
+        assert_eq!(stat, Stat { state: b'R', parent: 7, group: 40, n_threads: 3, started: 17 });
         assert!(stat.is_alive() && Stat { state: b'Z', ..stat }.is_alive() && !Stat { state: b'Z', n_threads: 1, ..stat }.is_alive());
         assert_eq!(parse_stat(b"42 (a"), None);
     }

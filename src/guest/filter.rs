@@ -26,6 +26,9 @@ use seccompiler::SeccompFilter;
 use seccompiler::SeccompRule;
 use seccompiler::TargetArch;
 
+use super::call_filter;
+use super::call_filter::Tracing;
+
 const SET_ID_BITS: [u64; 2] = [0o4000, 0o2000];
 
 const NAMESPACE_FLAGS: [u64; 7] = [
@@ -38,9 +41,8 @@ const NAMESPACE_FLAGS: [u64; 7] = [
     libc::CLONE_NEWNET as u64,
 ];
 
-/// Looking into other processes, other views of the system, and large kernel interfaces that build tools do not need.
+/// Looking into other processes (about `ptrace` see [`call_filter`](super::call_filter)), other views of the system, and large kernel interfaces that build tools do not need.
 const REFUSED: &[i64] = &[
-    libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
     libc::SYS_process_vm_writev,
     libc::SYS_kcmp,
@@ -70,17 +72,8 @@ const REFUSED: &[i64] = &[
 ];
 
 /// Calls whose arguments lie in memory, where a filter cannot look; "not there" makes programs use the older call. Then what programs do
-/// without where a kernel is older: landlock, whose rules hold files that have lost their names where nobody finds them, and the newer form
-/// of what [`REQUESTS`] refuses.
-const ABSENT: &[i64] = &[
-    libc::SYS_openat2,
-    SYS_FCHMODAT2,
-    libc::SYS_clone3,
-    libc::SYS_landlock_create_ruleset,
-    libc::SYS_landlock_add_rule,
-    libc::SYS_landlock_restrict_self,
-    SYS_FILE_SETATTR,
-];
+/// without where a kernel is older: the newer form of what [`REQUESTS`] refuses.
+const ABSENT: &[i64] = &[libc::SYS_openat2, SYS_FCHMODAT2, libc::SYS_clone3, SYS_FILE_SETATTR];
 
 /// Of whom sockets may be. VSOCK reaches a machine below without any network, and the others are large pieces of kernel that builds do not need;
 /// of netlink libc needs the part that tells of interfaces and routes.
@@ -115,8 +108,15 @@ const F_SETDELEG: u64 = 1040;
 const SYS_FCHMODAT2: i64 = 452;
 const SYS_FILE_SETATTR: i64 = 469;
 
-/// Puts the filter on commands on this thread and all that comes from it, and rules out new privileges. It cannot be taken off.
+/// Puts the whole filter on commands without a domain on this thread and all that comes from it, and rules out new privileges. It cannot be
+/// taken off.
 pub fn apply() -> io::Result<()> {
+    begin()?;
+    call_filter::apply(Tracing::Refused).map(drop)
+}
+
+/// Puts on all of it but what a call's supervisor decides: see [`call_filter`](super::call_filter).
+pub(super) fn begin() -> io::Result<()> {
     nix::sys::prctl::set_no_new_privs()?;
     for program in programs().map_err(io::Error::other)? {
         seccompiler::apply_filter(&program).map_err(io::Error::other)?;

@@ -7,19 +7,22 @@
 //! Start with [`role`] (which process does what and in which order it starts), then [`serve`], then [`command`].
 //!
 //! ```text
-//! serve (PID 1, tokio, 4 workers) ── orders, fds ──> spawner (one thread, stricter filter) ── forks ──> supervisor ── forks ──> command
+//! serve (PID 1, tokio, 4 workers) ── orders, fds ──> spawner (one thread, stricter filter) ── forks ──> supervisor (domain of its own) ── forks ──> command
 //!        <───────────── one control socket per call: TERM, KILL down; started, ended up ─────────────────────┘
 //! ```
 
 pub mod attack;
 mod beneath;
 mod build;
+mod call_filter;
 mod cgroup;
 mod child;
 mod command;
 mod culprit;
 mod directory;
 mod disk;
+mod domain;
+mod exit_stop;
 mod facts;
 mod family;
 mod filter;

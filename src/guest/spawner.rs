@@ -1,4 +1,4 @@
-//! The process that forks: one thread, small, under the stricter filter from its start.
+//! The process that forks: one thread, small, under the stricter filter from its start, but for what each call's supervisor decides.
 //!
 //! It is forked before the guest has threads or a runtime, so that forking stays simple and cheap for as long as the box lives. It
 //! forks one supervisor per order and is a subreaper itself: when a command kills its supervisor, the orphans come here and are ended.
@@ -27,6 +27,7 @@ use nix::sys::socket::SockType;
 use nix::sys::socket::socketpair;
 
 use super::child::Stdio;
+use super::domain::Domain;
 use super::family::end_all;
 use super::family::kill_trees;
 use super::family::own_children;
@@ -58,9 +59,10 @@ pub(super) fn run(socket: OwnedFd) -> io::Result<()> {
     nix::sys::prctl::set_name(c"podbay-spawner")?;
     nix::sys::prctl::set_child_subreaper(true)?;
     default_signals();
-    filter::apply()?;
+    filter::begin()?;
+    let domain = Domain::find()?;
     let signals = SignalFd::with_flags(&SigSet::from(Signal::SIGCHLD), SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?;
-    let mut spawner = Spawner { socket: Some(socket), signals: Some(signals), supervisors: HashSet::new(), orphans_since: None };
+    let mut spawner = Spawner { socket: Some(socket), signals: Some(signals), domain, supervisors: HashSet::new(), orphans_since: None };
     let mut buffer = vec![0; MAX_ORDER];
     loop {
         if !spawner.sweep() {
@@ -87,6 +89,8 @@ struct Spawner {
     /// Both are there in the spawner and closed in what it forks.
     socket: Option<OwnedFd>,
     signals: Option<SignalFd>,
+    /// What each supervisor takes a copy of to enter a domain of its call's own; `None`: the kernel has none.
+    domain: Option<Domain>,
     supervisors: HashSet<i32>,
     /// Since when there are children that nobody supervises.
     orphans_since: Option<Instant>,
@@ -151,9 +155,10 @@ impl Spawner {
             Ok(Fork::Child) => {
                 self.socket = None;
                 self.signals = None;
+                let domain = self.domain.take();
                 // A panic must not unwind into the loop of the spawner, of which this is a copy.
                 let _ = catch_unwind(AssertUnwindSafe(|| match Order::decode(order) {
-                    Some(order) => supervise(&order, stdio, &control),
+                    Some(order) => supervise(&order, stdio, &control, domain),
                     None => tell(&control, Report::Failed { stage: Stage::Order, errno: libc::EINVAL }),
                 }));
                 exit_now(1)

@@ -1,5 +1,6 @@
 //! One process per call: it starts the command, owns everything that comes of it, and ends it all.
 //!
+//! It first enters a domain of its own, in which the whole call then is, and puts on the last filter: no command can undo either.
 //! It is a subreaper in a session of its own: a process that leaves its group, its session or its parent still ends up below it. It
 //! holds no descriptor of the command's, so that an output ends when the last process of the call does.
 
@@ -21,8 +22,12 @@ use nix::sys::signal::Signal;
 use nix::sys::signalfd::SfdFlags;
 use nix::sys::signalfd::SignalFd;
 
+use super::call_filter;
+use super::call_filter::Tracing;
 use super::child::Stdio;
 use super::child::become_command;
+use super::domain::Domain;
+use super::exit_stop::Listener;
 use super::family::ask_to_end;
 use super::family::descendants;
 use super::family::end_all;
@@ -56,8 +61,8 @@ const HOLD_PAUSE: Duration = Duration::from_millis(20);
 const ORPHANED: Duration = Duration::from_secs(10);
 
 /// Runs the order to its end, in a process forked for it alone.
-pub(super) fn supervise(order: &Order, stdio: Stdio, control: &OwnedFd) -> ! {
-    match start(order, stdio, control) {
+pub(super) fn supervise(order: &Order, stdio: Stdio, control: &OwnedFd, domain: Option<Domain>) -> ! {
+    match start(order, stdio, control, domain) {
         Ok(begun) => watch(begun, control),
         Err(report) => tell(control, report),
     }
@@ -68,12 +73,13 @@ pub(super) fn supervise(order: &Order, stdio: Stdio, control: &OwnedFd) -> ! {
 struct Begun {
     pid: i32,
     signals: SignalFd,
+    listener: Option<Listener>,
     /// Says why it could not become the command, as one [`Report`]; closed without a word when it did.
     failure: File,
 }
 
 /// Starts the command. It is reported before it may run: its first act could be to stop this process, which is of the same user.
-fn start(order: &Order, stdio: Stdio, control: &OwnedFd) -> Result<Begun, Report> {
+fn start(order: &Order, stdio: Stdio, control: &OwnedFd, domain: Option<Domain>) -> Result<Begun, Report> {
     let failed = |stage| move |error: io::Error| Report::Failed { stage, errno: error.raw_os_error().unwrap_or(libc::EIO) };
     let prepare = || -> io::Result<_> {
         nix::unistd::setsid()?;
@@ -81,12 +87,15 @@ fn start(order: &Order, stdio: Stdio, control: &OwnedFd) -> Result<Begun, Report
         let signals = SignalFd::with_flags(&SigSet::from(Signal::SIGCHLD), SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?;
         let (failure, writer) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
         let gate = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
-        Ok((signals, failure, writer, gate))
+        let tracing = if domain.is_some() { Tracing::Own } else { Tracing::Refused };
+        domain.map_or(Ok(()), Domain::enter)?;
+        let listener = call_filter::apply(tracing)?.map(Listener::new);
+        Ok((signals, listener, failure, writer, gate))
     };
-    let (signals, failure, writer, (gate, opener)) = prepare().map_err(failed(Stage::Prepare))?;
+    let (signals, listener, failure, writer, (gate, opener)) = prepare().map_err(failed(Stage::Prepare))?;
     let pid = match fork_single_threaded().map_err(failed(Stage::Fork))? {
         Fork::Child => {
-            drop(opener);
+            drop((opener, listener));
             // Opened, or closed because this process's parent is gone: then the command must not run at all.
             match nix::unistd::read(&gate, &mut [0]) {
                 Ok(1) => become_command(order, &stdio, &writer),
@@ -99,7 +108,7 @@ fn start(order: &Order, stdio: Stdio, control: &OwnedFd) -> Result<Begun, Report
     nix::unistd::write(&opener, &[1]).map_err(|errno| failed(Stage::Prepare)(errno.into()))?;
     // An output ends when the last process of the call does, and this one is none of them.
     drop(stdio);
-    Ok(Begun { pid, signals, failure: File::from(failure) })
+    Ok(Begun { pid, signals, listener, failure: File::from(failure) })
 }
 
 /// What is known of a running call.
@@ -115,7 +124,7 @@ struct Watch {
 }
 
 /// Waits for the end of everything and reports it.
-fn watch(Begun { pid: main, signals, mut failure }: Begun, control: &OwnedFd) {
+fn watch(Begun { pid: main, signals, listener, mut failure }: Begun, control: &OwnedFd) {
     let mut watch = Watch::default();
     loop {
         while let Ok(Some(_)) = signals.read_signal() {}
@@ -156,7 +165,7 @@ fn watch(Begun { pid: main, signals, mut failure }: Begun, control: &OwnedFd) {
         } else {
             watch.linger.map(|end| end.saturating_duration_since(Instant::now()))
         };
-        match wait(&signals, control, pause) {
+        match wait(&signals, listener.as_ref(), control, pause) {
             Some(Told::Stop(Stop::Term)) => ask_to_end(),
             Some(Told::Stop(Stop::Kill)) => watch.killing = true,
             Some(Told::Stop(Stop::KillAtOnce)) => {
@@ -185,12 +194,18 @@ enum Told {
     Alone,
 }
 
-/// Waits for a signal, a word from the serving process or the end of the pause.
-fn wait(signals: &SignalFd, control: &OwnedFd, pause: Option<Duration>) -> Option<Told> {
+/// Waits for a signal, a question of the kernel's, which is answered, a word from the serving process or the end of the pause.
+fn wait(signals: &SignalFd, listener: Option<&Listener>, control: &OwnedFd, pause: Option<Duration>) -> Option<Told> {
     let timeout =
         pause.map_or(PollTimeout::NONE, |pause| PollTimeout::try_from(pause + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX));
-    let mut fds = [PollFd::new(signals.as_fd(), PollFlags::POLLIN), PollFd::new(control.as_fd(), PollFlags::POLLIN)];
+    let watched = [signals.as_fd(), control.as_fd()].into_iter().chain(listener.map(AsFd::as_fd));
+    let mut fds: Vec<PollFd<'_>> = watched.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
     poll(&mut fds, timeout).ok()?;
+    if let (Some(listener), Some(fd)) = (listener, fds.get(2))
+        && fd.revents().is_some_and(|events| events.contains(PollFlags::POLLIN))
+    {
+        listener.answer();
+    }
     if fds[1].revents().is_none_or(|events| events.is_empty()) {
         return None;
     }

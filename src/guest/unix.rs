@@ -59,16 +59,28 @@ pub(super) fn fork_single_threaded() -> io::Result<Fork> {
 
 /// Takes one ended child, without waiting.
 ///
-/// nix's form fails for a child that a real-time signal killed, which any command can arrange.
+/// nix's form fails for a child that a real-time signal killed, which any command can arrange. So it can to be traced by its parent, and where
+/// that is this process, the kernel tells that it has stopped; then it is let go, as if nobody traced it.
 #[expect(unsafe_code, reason = "raw waitpid")]
 pub(super) fn reap() -> Reaped {
-    let mut status = 0;
-    // SAFETY: `status` is a valid place for the call's result.
-    match unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) } {
-        0 => Reaped::Running,
-        -1 => Reaped::NoChildren,
-        pid => Reaped::Ended(Ended { pid, status }),
+    loop {
+        let mut status = 0;
+        // SAFETY: `status` is a valid place for the call's result.
+        match unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) } {
+            0 => return Reaped::Running,
+            -1 => return Reaped::NoChildren,
+            pid if libc::WIFSTOPPED(status) => let_go(pid, libc::WSTOPSIG(status)),
+            pid => return Reaped::Ended(Ended { pid, status }),
+        }
     }
+}
+
+/// Stops to trace a child, and lets the signal take effect that it has stopped for; the one that only tells its tracer of an exec has none.
+#[expect(unsafe_code, reason = "raw ptrace")]
+fn let_go(pid: i32, signal: i32) {
+    let signal = if signal == libc::SIGTRAP { 0 } else { signal };
+    // SAFETY: takes plain numbers; a child that is gone meanwhile is an error.
+    unsafe { libc::ptrace(libc::PTRACE_DETACH, pid, std::ptr::null_mut::<libc::c_void>(), signal as usize as *mut libc::c_void) };
 }
 
 /// Sends a signal; a process that is gone already is none of our worries.

@@ -73,6 +73,7 @@ pub use review::reviews;
 pub use spec::MASKED_PATHS;
 pub use spec::READONLY_PATHS;
 pub use spec::SECCOMP;
+pub use spec::SECCOMP_OF_COMMANDS;
 pub use spec::Spec;
 pub use spec::emptied;
 pub use spec::taken_away;

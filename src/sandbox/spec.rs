@@ -36,6 +36,9 @@ use podbay_wire::message::DiskLimits;
 /// Our seccomp profile; `docker/README.md` has its reasons.
 pub const SECCOMP: &str = include_str!("../../docker/seccomp.json");
 
+/// The same for sandboxes in which the guest decides on `ptrace`, call by call.
+pub const SECCOMP_OF_COMMANDS: &str = include_str!("../../docker/seccomp.workspace.json");
+
 /// Kernel files that read as empty in a box: the engine's own list (naming one path replaces all of it) and ours.
 ///
 /// The last one is ours: even without a network the engine copies the host's resolver into the box, and with it names of the
@@ -194,7 +197,7 @@ impl Spec {
             sysctls: if engine.rootless { Vec::new() } else { SYSCTLS.to_vec() },
             shm,
             oom_score_adj: 500,
-            seccomp: Some(SECCOMP.to_owned()),
+            seccomp: Some(SECCOMP_OF_COMMANDS.to_owned()),
             writable_root: false,
             masked_paths: MASKED_PATHS.iter().map(|&path| path.to_owned()).collect(),
             readonly_paths,
@@ -365,6 +368,7 @@ impl Spec {
         "keeper".clone_into(&mut container.hostname);
         container.memory = KEEPER_MEMORY;
         container.n_processes = KEEPER_PROCESSES;
+        container.seccomp = Some(SECCOMP.to_owned());
         container
     }
 

@@ -16,8 +16,7 @@ use crate::support::probe::read;
 use crate::support::probe::refused;
 
 /// What the filter refuses by number, whatever the arguments; those of the others in the probe's table are the profile's alone.
-const REFUSED: [&str; 28] = [
-    "ptrace",
+const REFUSED: [&str; 27] = [
     "process_vm_readv",
     "process_vm_writev",
     "kcmp",

@@ -22,6 +22,7 @@ use std::time::Duration;
 use podbay::event::ProgressSink;
 use podbay::inference;
 use podbay::sandbox::SECCOMP;
+use podbay::sandbox::SECCOMP_OF_COMMANDS;
 use serde_json::Value;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -510,7 +511,8 @@ fn check(service: &str, container: &Value, mounted: &[&str], network: &str) {
     assert_eq!(mounts(container), mounted.iter().map(|&mount| mount.to_owned()).collect(), "{service}");
     assert!(!container.to_string().contains("docker.sock"), "{service}");
     let (no_new_privileges, seccomp) = profile(host);
-    assert!(no_new_privileges && seccomp == serde_json::from_str::<Value>(SECCOMP).expect("JSON"), "{service}");
+    let expected = if service == "workspace" { SECCOMP_OF_COMMANDS } else { SECCOMP };
+    assert!(no_new_privileges && seccomp == serde_json::from_str::<Value>(expected).expect("JSON"), "{service}");
     assert_eq!(host["CapDrop"], json!(["ALL"]), "{service}");
     assert!(host["CapAdd"].is_null() && host["Privileged"] == false && host["ReadonlyRootfs"] == true, "{service}");
     assert_eq!((host["NetworkMode"].as_str(), host["IpcMode"].as_str()), (Some(network), Some("private")), "{service}");

@@ -4,6 +4,7 @@ use nix::sys::signal::Signal;
 use podbay::sandbox::MASKED_PATHS;
 use podbay::sandbox::READONLY_PATHS;
 use podbay::sandbox::SECCOMP;
+use podbay::sandbox::SECCOMP_OF_COMMANDS;
 use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
@@ -133,6 +134,7 @@ fn check_box(env: &TestBox, container: &Value, entrypoint: &[&str], is_attached:
                 },
             ],
             "ReadonlyPaths": readonly,
+            "SecurityOpt": ["no-new-privileges:true", format!("seccomp={SECCOMP_OF_COMMANDS}")],
             "Tmpfs": {
                 "/tmp": format!("rw,exec,nosuid,nodev,size={},nr_inodes=131072,mode=1777", GIB / 2),
                 "/home/agent": format!("rw,exec,nosuid,nodev,size={},nr_inodes=131072,mode=0700,uid={uid},gid={gid}", GIB * 3 / 8),

@@ -2,17 +2,22 @@
 
 use std::collections::BTreeSet;
 
+use podbay::sandbox::SECCOMP;
+use podbay::sandbox::SECCOMP_OF_COMMANDS;
 use serde_json::Value;
+use serde_json::json;
 
 use super::test_box::TestBox;
 use super::test_box::docker;
 use crate::support::probe::MINUS_ONE;
 use crate::support::probe::Named;
 use crate::support::probe::PROBE;
+use crate::support::probe::PTRACE;
 use crate::support::probe::Said;
 use crate::support::probe::all;
 use crate::support::probe::allowed;
 use crate::support::probe::arguments;
+use crate::support::probe::has_domains;
 use crate::support::probe::named;
 use crate::support::probe::read;
 use crate::support::probe::refused;
@@ -31,7 +36,7 @@ const BY_THE_KERNEL: [&str; 2] = ["uprobe", "uretprobe"];
 
 /// Returns every number that the profile has no name for, called or not: nobody thought of it, so nobody may have it.
 fn unlisted() -> Vec<Named> {
-    let profile: Value = serde_json::from_str(include_str!("../../../docker/seccomp.json")).expect("JSON");
+    let profile: Value = serde_json::from_str(include_str!("../../../docker/seccomp.workspace.json")).expect("JSON");
     let rules = profile["syscalls"].as_array().expect("rules").iter();
     let names = rules.flat_map(|rule| rule["names"].as_array().expect("names")).map(|name| name.as_str().expect("text"));
     let named_there: BTreeSet<&str> = names.collect();
@@ -47,6 +52,7 @@ fn calls() -> String {
     let mut all: Vec<Named> = conditional.chain(allowed).chain(unlisted()).collect();
     all.push(named("openat2", &[libc::SYS_openat2, MINUS_ONE, 0, 0, 0]));
     all.push(named("clone3", &[libc::SYS_clone3, 0, 0]));
+    all.push(named(PTRACE.0, &PTRACE.1));
     all.push(named("landlock", &[libc::SYS_landlock_create_ruleset, 0, 0, 1]));
     arguments(&all)
 }
@@ -75,7 +81,7 @@ fn the_calls_that_are_looked_for_are_those_of_this_kernel() {
         assert_eq!(all.get(&numbers[0]), Some(&name.as_str()), "{name}");
     }
     let unlisted: BTreeSet<String> = unlisted().into_iter().map(|(name, _)| name.split(' ').next().expect("a word").to_owned()).collect();
-    for name in ["ptrace", "quotactl_fd", "lookup_dcookie", "io_uring_setup", "nfsservctl", "set_mempolicy_home_node"] {
+    for name in ["quotactl_fd", "lookup_dcookie", "io_uring_setup", "nfsservctl", "set_mempolicy_home_node"] {
         assert!(unlisted.contains(name), "{name}");
     }
     if cfg!(target_arch = "x86_64") {
@@ -83,6 +89,15 @@ fn the_calls_that_are_looked_for_are_those_of_this_kernel() {
             assert!(unlisted.contains(name), "{name}");
         }
     }
+}
+
+#[test]
+fn the_profile_of_commands_allows_ptrace_and_is_else_that_of_all() {
+    let profile = |text: &str| serde_json::from_str::<Value>(text).expect("JSON");
+    let (all, mut commands) = (profile(SECCOMP), profile(SECCOMP_OF_COMMANDS));
+    let rules = commands["syscalls"].as_array_mut().expect("rules");
+    rules.retain(|rule| rule["names"] != json!(["ptrace"]));
+    assert!(all == commands && !SECCOMP.contains("ptrace"));
 }
 
 #[test]
@@ -109,6 +124,8 @@ fn the_profile_refuses_what_it_should_on_this_engine() {
         (&plain["landlock"], "ENOSYS"),
         "as this kernel has it, for the guest"
     );
+    let in_a_domain = if has_domains() { "done" } else { "EPERM" };
+    assert_eq!((profile["ptrace"].as_str(), command["ptrace"].as_str()), ("done", in_a_domain), "for calls in a domain alone");
     if cfg!(target_arch = "x86_64") {
         for said in [&profile, &command] {
             let killed = format!("signal {}", libc::SIGSYS);
@@ -117,7 +134,7 @@ fn the_profile_refuses_what_it_should_on_this_engine() {
     }
     // It is the filter that refused: without it most of these do not need any right.
     let open = |name: &str| plain[name] != "EPERM";
-    for name in ["ptrace", "process_vm_readv", "io_uring_setup", "keyctl", "kcmp", "unshare", "personality without random addresses"] {
+    for name in ["process_vm_readv", "io_uring_setup", "keyctl", "kcmp", "unshare", "personality without random addresses"] {
         assert!(open(name), "{name} is refused without the profile as well: {plain:?}");
     }
     // A number that nothing answers to is an answer of the kernel's own.

@@ -55,6 +55,25 @@ impl TestGuest {
     pub(crate) async fn in_folder(workspace: TempDir, environment: &[String]) -> Self {
         let (spawner, mut setup) = setup(workspace.path());
         setup.environment.extend(environment.iter().map(|pair| pair.clone().into_bytes()));
+        Self::begin(workspace, spawner, setup).await
+    }
+
+    /// Starts one for which the kernel has no landlock.
+    pub(crate) async fn without_landlock() -> Self {
+        let workspace = TempDir::new().expect("a folder for the project");
+        // A filter is a thread's own, and passes to what that thread starts. That on commands says that there is none.
+        let start = |mut spawner: Command| {
+            let filtered = std::thread::spawn(move || {
+                podbay::guest::filter_commands().expect("filtered");
+                spawner.spawn().expect("the spawner starts")
+            });
+            filtered.join().expect("no panic")
+        };
+        let (spawner, setup) = setup_by(workspace.path(), start);
+        Self::begin(workspace, spawner, setup).await
+    }
+
+    async fn begin(workspace: TempDir, spawner: Child, setup: Setup) -> Self {
         let (ours, theirs) = tokio::io::duplex(IN_FLIGHT);
         let (reader, writer) = tokio::io::split(theirs);
         let served = tokio::spawn(async move {
@@ -99,13 +118,14 @@ impl Drop for TestGuest {
 
 /// Starts a spawner and returns what a guest is given.
 pub(crate) fn setup(workspace: &Path) -> (Child, Setup) {
+    setup_by(workspace, |mut spawner| spawner.spawn().expect("the spawner starts"))
+}
+
+fn setup_by(workspace: &Path, start: impl FnOnce(Command) -> Child) -> (Child, Setup) {
     let (ours, theirs) = spawner_pair().expect("sockets");
-    let spawner = Command::new(env!("CARGO_BIN_EXE_podbay"))
-        .args(["guest", "spawner"])
-        .stdin(Stdio::from(theirs))
-        .stdout(Stdio::null())
-        .spawn()
-        .expect("the spawner starts");
+    let mut spawner = Command::new(env!("CARGO_BIN_EXE_podbay"));
+    spawner.args(["guest", "spawner"]).stdin(Stdio::from(theirs)).stdout(Stdio::null());
+    let spawner = start(spawner);
     let environment = ["PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/tmp", "LANG=C.UTF-8"].map(|variable| variable.as_bytes().to_vec());
     let setup = Setup {
         workspace: workspace.to_owned(),

@@ -55,7 +55,6 @@ pub(crate) fn refused() -> Vec<(&'static str, Vec<i64>)> {
     let raw = libc::SOCK_RAW;
     let stream = libc::SOCK_STREAM;
     vec![
-        ("ptrace", vec![libc::SYS_ptrace, 0, 0, 0, 0]),
         ("process_vm_readv", vec![libc::SYS_process_vm_readv, OWN, 0, 0, 0, 0, 0]),
         ("process_vm_writev", vec![libc::SYS_process_vm_writev, OWN, 0, 0, 0, 0, 0]),
         ("process_madvise", vec![libc::SYS_process_madvise, MINUS_ONE, 0, 0, 0, 0]),
@@ -143,6 +142,18 @@ pub(crate) fn allowed() -> Vec<(&'static str, Vec<i64>, &'static str)> {
         ("memfd_create", vec![libc::SYS_memfd_create, 0, 0], "EFAULT"),
         ("pidfd_open", vec![libc::SYS_pidfd_open, OWN, 0], "done"),
     ]
+}
+
+/// To be traced by whoever started it: the profile lets it through, for the guest to decide on.
+pub(crate) const PTRACE: (&str, [i64; 5]) = ("ptrace", [libc::SYS_ptrace, 0, 0, 0, 0]);
+
+/// Returns whether this kernel has what gives each call a domain of its own.
+pub(crate) fn has_domains() -> bool {
+    const VERSION: libc::c_uint = 1;
+    #[expect(unsafe_code, reason = "neither libc nor nix has this call")]
+    // SAFETY: with this flag the kernel reads no memory, only returns a number.
+    let version = unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, std::ptr::null::<libc::c_void>(), 0_usize, VERSION) };
+    version >= 2
 }
 
 /// The names and numbers of all calls.

@@ -1,0 +1,86 @@
+//! The last filter on a call, which its supervisor puts on when the call has its domain: see [`domain`](super::domain).
+//!
+//! It takes landlock away: a rule of a command's own would hold files that have lost their names where nobody finds them. And it decides
+//! on `ptrace`, which is for calls in a domain alone, because without one a command could trace all others.
+//!
+//! One option of `ptrace` can keep processes from ending, so that the supervisor is asked about it: see [`exit_stop`](super::exit_stop).
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use libc::sock_filter;
+
+use super::exit_stop::TRACE_EXIT;
+use super::unix::own;
+
+/// What a call may do with `ptrace`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tracing {
+    Refused,
+    /// The kernel lets it trace processes of its own domain.
+    Own,
+}
+
+/// What a filter sees: the number of the call, then the machine, the caller's place and six arguments of eight bytes.
+const NUMBER: u32 = 0;
+/// The lower halves of the request and of its data, where all bits of interest are. What has others set is no request that the kernel knows.
+const REQUEST: u32 = 16;
+const DATA: u32 = 16 + 3 * 8;
+
+const LANDLOCK: [i64; 3] = [libc::SYS_landlock_create_ruleset, libc::SYS_landlock_add_rule, libc::SYS_landlock_restrict_self];
+
+const EPERM: u32 = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
+const ENOSYS: u32 = libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32;
+
+/// Puts the filter on this process and all that come from it. Returns where the kernel asks about what is not decided by it.
+pub(super) fn apply(tracing: Tracing) -> io::Result<Option<OwnedFd>> {
+    nix::sys::prctl::set_no_new_privs()?;
+    if tracing == Tracing::Refused {
+        install(&program(EPERM, EPERM), 0)?;
+        return Ok(None);
+    }
+    match install(&program(libc::SECCOMP_RET_ALLOW, libc::SECCOMP_RET_USER_NOTIF), libc::SECCOMP_FILTER_FLAG_NEW_LISTENER) {
+        Ok(listener) => Ok(Some(own(listener))),
+        // Somebody outside is asked about other calls already, and the kernel allows one to be asked.
+        Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
+            install(&program(libc::SECCOMP_RET_ALLOW, EPERM), 0)?;
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns the filter: what it answers to `ptrace`, and to requests of it that set [`TRACE_EXIT`].
+fn program(ptrace: u32, trace_exit: u32) -> [sock_filter; 14] {
+    const LOAD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
+    const IS: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
+    const HAS: u32 = libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K;
+    const ANSWER: u32 = libc::BPF_RET | libc::BPF_K;
+    // The last two numbers say how many steps are left out: where it is so, and where not.
+    let step = |code: u32, k: u32, jt: u8, jf: u8| sock_filter { code: code as u16, jt, jf, k };
+    [
+        step(LOAD, NUMBER, 0, 0),
+        step(IS, LANDLOCK[0] as u32, 11, 0),
+        step(IS, LANDLOCK[1] as u32, 10, 0),
+        step(IS, LANDLOCK[2] as u32, 9, 0),
+        step(IS, libc::SYS_ptrace as u32, 0, 5),
+        step(LOAD, REQUEST, 0, 0),
+        step(IS, libc::PTRACE_SEIZE, 1, 0),
+        step(IS, libc::PTRACE_SETOPTIONS, 0, 3),
+        step(LOAD, DATA, 0, 0),
+        step(HAS, TRACE_EXIT, 2, 1),
+        step(ANSWER, libc::SECCOMP_RET_ALLOW, 0, 0),
+        step(ANSWER, ptrace, 0, 0),
+        step(ANSWER, trace_exit, 0, 0),
+        step(ANSWER, ENOSYS, 0, 0),
+    ]
+}
+
+/// Returns what the kernel does, which is a descriptor where a listener is asked for.
+#[expect(unsafe_code, reason = "neither libc nor seccompiler has this call with a listener")]
+fn install(program: &[sock_filter], flags: libc::c_ulong) -> io::Result<libc::c_int> {
+    let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_ptr().cast_mut() };
+    // SAFETY: the kernel reads `filter` and the steps that it leads to, which outlive the call, and writes nothing.
+    let done = unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, &raw const filter) };
+    Ok(nix::errno::Errno::result(done)? as libc::c_int)
+}

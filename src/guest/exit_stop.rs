@@ -1,0 +1,93 @@
+//! Who may let another process stop on its way out.
+//!
+//! A process that is traced with [`TRACE_EXIT`] stops when it ends, also when KILL ends it, until its tracer lets it go on or is gone. Two
+//! that trace each other so and are killed wait for each other for ever, and no signal ends them; nor does the end of the sandbox, whose
+//! container the engine could not remove. `strace` sets this option, so it cannot just be refused.
+//!
+//! So the kernel asks the supervisor about it, and a process gets to trace only younger ones in this way. Among any processes the oldest then
+//! has no such tracer, so that it ends, and with it what it traces. The kernel hands the option on to children of the one that is traced,
+//! which are younger still.
+
+use std::fs;
+use std::os::fd::AsFd;
+use std::os::fd::AsRawFd;
+use std::os::fd::BorrowedFd;
+use std::os::fd::OwnedFd;
+
+use super::family::stat;
+
+/// `PTRACE_O_TRACEEXIT`, which libc names for some systems only.
+pub(super) const TRACE_EXIT: u32 = 0x40;
+
+/// Where the kernel asks. Who made the call waits for the answer, and gets an error when this is closed.
+pub(super) struct Listener(OwnedFd);
+
+impl Listener {
+    pub(super) fn new(fd: OwnedFd) -> Self {
+        Self(fd)
+    }
+
+    /// Answers one question; to be called when there is one.
+    #[expect(unsafe_code, reason = "neither nix nor seccompiler has these requests")]
+    pub(super) fn answer(&self) {
+        let fd = self.0.as_raw_fd();
+        // SAFETY: it consists of numbers, which may be zero; the kernel wants it so.
+        let mut asked: libc::seccomp_notif = unsafe { std::mem::zeroed() };
+        // SAFETY: the kernel fills what it is given. Whoever asked may be gone by now, which is an error.
+        if unsafe { libc::ioctl(fd, libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut asked) } != 0 {
+            return;
+        }
+        let is_older = is_older(asked.pid as i32, asked.data.args[1] as i32);
+        let mut answer = libc::seccomp_notif_resp { id: asked.id, val: 0, error: -libc::EPERM, flags: 0 };
+        if is_older {
+            (answer.error, answer.flags) = (0, libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32);
+        }
+        // SAFETY: the kernel reads what it is given.
+        unsafe { libc::ioctl(fd, libc::SECCOMP_IOCTL_NOTIF_SEND, &raw const answer) };
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Returns whether the process of one thread was certainly made before the process of another.
+///
+/// Only whole processes are compared: a thread that executes a program takes the place of its process's first one. A number that is given to
+/// another process meanwhile is a younger one's.
+fn is_older(one: i32, other: i32) -> bool {
+    let (Some(one), Some(other)) = (process_of(one), process_of(other)) else { return false };
+    let (Some(older), Some(younger)) = (stat(one), stat(other)) else { return false };
+    // The kernel counts in hundredths of a second, in which a process can start another; a parent is older than its children.
+    older.started < younger.started || (older.started == younger.started && younger.parent == one)
+}
+
+/// Returns the process that a thread belongs to.
+fn process_of(thread: i32) -> Option<i32> {
+    let status = fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+    use std::process::Stdio;
+
+    use super::*;
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "it is a process that this looks at")]
+    fn a_parent_is_older_than_its_child_from_whichever_thread_and_not_the_other_way_round() {
+        let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("the `cat` command");
+        let (own, childs) = (std::process::id() as i32, child.id() as i32);
+        let thread = nix::unistd::gettid().as_raw();
+        assert_ne!(thread, own, "a test has a thread of its own");
+        assert!(is_older(own, childs) && is_older(thread, childs));
+        assert!(!is_older(childs, own) && !is_older(childs, thread) && !is_older(own, own) && !is_older(own, thread));
+        child.kill().expect("ended");
+        child.wait().expect("taken");
+        assert!(!is_older(own, childs), "nobody knows of who is gone");
+    }
+}
