@@ -7,6 +7,9 @@ use podbay_engine::Facts;
 
 const GROUP: Group = Group::Isolation;
 
+/// The version of landlock's interface from which on each call gets a domain of its own.
+const DOMAINS: u32 = 2;
+
 /// What the kernel of this machine says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Kernel {
@@ -173,15 +176,17 @@ fn landlock_of(kernel: &Kernel, shares_kernel: bool) -> Check {
     if !shares_kernel {
         return Check::ok(GROUP, "landlock", "the engine has another kernel, which cannot be asked from here");
     }
-    match kernel.landlock {
-        0 => Check::warn(
-            GROUP,
-            "landlock",
-            "the kernel has none: one layer less, the others hold",
-            "use a kernel from 5.13 on with `landlock` in its list of security modules (`lsm=landlock,…`)",
-        ),
-        version => Check::ok(GROUP, "landlock", format!("version {version} of its interface")),
+    if kernel.landlock >= DOMAINS {
+        let detail = format!("version {} of its interface: each call has a domain of its own", kernel.landlock);
+        return Check::ok(GROUP, "landlock", detail);
     }
+    let has = if kernel.landlock == 0 { "none".to_owned() } else { format!("version {} of its interface", kernel.landlock) };
+    Check::warn(
+        GROUP,
+        "landlock",
+        format!("the kernel has {has}: commands of one sandbox can read and write each other's memory, and debuggers do not work in it"),
+        "use a kernel from 5.19 on with `landlock` in its list of security modules (`lsm=landlock,…`)",
+    )
 }
 
 #[cfg(test)]
@@ -253,7 +258,9 @@ mod tests {
         let bare = Details { security: vec!["name=seccomp,profile=default".to_owned()], ..details() };
         check(&Facts::plain(), &bare, &kernel(), false, "security module", Status::Warn);
         check(&Facts::plain(), &bare, &Kernel { modules: None, ..kernel() }, false, "security module", Status::Warn);
-        check(&Facts::plain(), &details(), &Kernel { landlock: 0, ..kernel() }, false, "landlock", Status::Warn);
+        for (landlock, status) in [(0, Status::Warn), (1, Status::Warn), (DOMAINS, Status::Ok)] {
+            check(&Facts::plain(), &details(), &Kernel { landlock, ..kernel() }, false, "landlock", status);
+        }
         check(&Facts { local: false, ..Facts::plain() }, &details(), &Kernel::default(), false, "landlock", Status::Ok);
     }
 

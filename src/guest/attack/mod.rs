@@ -7,6 +7,7 @@
 //! One file for each kind; start with [`ATTACKS`].
 
 mod files;
+mod neighbours;
 mod network;
 mod privilege;
 mod resources;
@@ -67,6 +68,7 @@ pub const ATTACKS: &[(&str, Act)] = &[
     ("ESC-10", privilege::tracing),
     ("ESC-15", files::devices),
     ("ESC-16", files::guest_program),
+    ("ESC-20", neighbours::look),
     ("F-12", privilege::guest_secrets),
     ("G-01", files::git),
     ("N-01", network::routes),
@@ -87,7 +89,8 @@ pub const ATTACKS: &[(&str, Act)] = &[
 ];
 
 /// The ids of helpers that the host needs in the box: they attack nothing.
-const ERRANDS: &[(&str, Act)] = &[("links", files::make_links), ("count", resources::count), ("tidy", files::tidy)];
+const ERRANDS: &[(&str, Act)] =
+    &[("links", files::make_links), ("count", resources::count), ("tidy", files::tidy), ("neighbour", neighbours::wait)];
 
 /// Runs one attack and prints its finding as a line of JSON.
 pub(super) fn run(id: &str, arguments: &[OsString]) -> io::Result<()> {

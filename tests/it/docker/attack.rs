@@ -7,14 +7,19 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
+use nix::sys::signal::Signal;
 use podbay::guest::attack::ATTACKS;
 use podbay::guest::attack::Finding;
+use podbay::sandbox::SECCOMP_OF_COMMANDS;
 use serde_json::Value;
 use serde_json::json;
 
 use super::test_box::TestBox;
 use super::test_box::docker;
+use crate::support::TestEnv;
+use crate::support::probe::has_domains;
 use crate::support::test_env::is_root;
+use crate::support::test_env::owner;
 use crate::support::test_env::run;
 use crate::support::test_env::start;
 use crate::support::test_env::within;
@@ -119,6 +124,33 @@ impl Open {
         docker(&["exec", &open.id, "mknod", "/dev/extra", "c", "10", "999"]);
         open
     }
+
+    /// Starts a guest that listens at a socket, in a container that is as closed as ours but for a profile of system calls; returns its socket.
+    fn listening(env: &TestBox, profile: &str) -> (Self, PathBuf) {
+        let (guest, socket, file) = (env.beside("guest"), env.beside("socket"), env.beside("profile.json"));
+        for folder in [&guest, &socket] {
+            std::fs::create_dir_all(folder).expect("made");
+        }
+        TestEnv::give(&socket);
+        std::fs::copy(env!("CARGO_BIN_EXE_podbay"), guest.join("podbay")).expect("copied");
+        std::fs::set_permissions(guest.join("podbay"), PermissionsExt::from_mode(0o711)).expect("ours");
+        std::fs::write(&file, profile).expect("written");
+        let mount = |from: &PathBuf, to: &str| format!("{}:{to}", from.display());
+        let mounts = [mount(&guest, "/run/podbay/bin:ro"), mount(&socket, "/run/podbay/socket"), mount(&env.project(), "/workspace")];
+        let (uid, gid) = owner();
+        let (user, profile) = (format!("{uid}:{gid}"), format!("seccomp={}", file.display()));
+        let home = format!("/home/agent:uid={uid},gid={gid}");
+        let closed = ["--user", &user, "--cap-drop", "ALL", "--network", "none", "--read-only", "--tmpfs", "/tmp", "--tmpfs", &home];
+        let closed = [&["run", "--detach"][..], &closed, &["--security-opt", "no-new-privileges", "--security-opt", &profile]].concat();
+        let mounts = mounts.iter().flat_map(|mount| ["--volume", mount]).collect::<Vec<_>>();
+        let limits = ["--memory", "1g", "--pids-limit", "256", "--cpus", "1", "--env", "HOME=/home/agent"];
+        let listen =
+            ["--entrypoint", "/run/podbay/bin/podbay", "podbay/workspace", "guest", "listen", "--socket", "/run/podbay/socket/guest.sock"];
+        let id = docker(&[&closed[..], &mounts, &limits, &listen].concat()).trim().to_owned();
+        let path = socket.join("guest.sock");
+        assert!(within(Duration::from_secs(20), || path.exists()));
+        (Self { id }, path)
+    }
 }
 
 impl Drop for Open {
@@ -151,6 +183,7 @@ fn without_a_sandbox_the_attacks_work() {
     };
     // These are judged by what the host sees of them.
     let of_the_host = ["R-05", "R-06", "R-12", "S-01"];
+    docker(&["exec", "--detach", &open.id, "/run/podbay/bin/podbay", "guest", "attack", "neighbour"]);
     let mut held = Vec::new();
     for (id, _) in ATTACKS.iter().filter(|(id, _)| !of_the_host.contains(id)) {
         let argument = match *id {
@@ -170,6 +203,47 @@ fn without_a_sandbox_the_attacks_work() {
     assert!(stays, "nobody ends what a command leaves behind");
     let told = docker(&["exec", "--env", "PODBAY_TEST_CANARY=told", &open.id, "/run/podbay/bin/podbay", "guest", "attack", "S-01"]);
     assert!(told.contains("PODBAY_TEST_CANARY=told"), "{told}");
+}
+
+/// The names that a profile without landlock does not have.
+const LANDLOCK: &str = r#""landlock_add_rule", "landlock_create_ruleset", "landlock_restrict_self", "#;
+
+/// The row about calls that are apart, by itself: in a sandbox as it is, and in one to which the kernel refuses landlock.
+#[test]
+fn without_landlock_the_row_about_other_calls_fails() {
+    let Some(env) = TestBox::new() else { return };
+    if !is_root("a container of another making") || !has_domains() {
+        return;
+    }
+    let without = SECCOMP_OF_COMMANDS.replace(LANDLOCK, "");
+    assert!(!without.contains("landlock"));
+    for (profile, held) in [(SECCOMP_OF_COMMANDS, true), (&without, false)] {
+        let (_open, path) = Open::listening(&env, profile);
+        let attack = |id: &str| {
+            let mut command = env.podbay(&["sh", "--", "/run/podbay/bin/podbay", "guest", "attack", id]);
+            command.env("PODBAY_SANDBOX_BACKEND", "attach").env("PODBAY_SANDBOX_SOCKET", &path);
+            command
+        };
+        let waits = start(&mut attack("neighbour"));
+        let found: Finding = serde_json::from_str(&run(&mut attack("ESC-20")).expect(0).text()).expect("a finding");
+        assert_eq!(found.held, held, "{}", found.got);
+        waits.signal(Signal::SIGTERM);
+        waits.wait();
+    }
+}
+
+#[test]
+#[ignore = "just soak: a whole list of attacks"]
+fn a_sandbox_without_landlock_shows_that_its_calls_are_not_apart() {
+    let Some(env) = TestBox::new() else { return };
+    if !is_root("a container of another making") {
+        return;
+    }
+    let (_open, path) = Open::listening(&env, &SECCOMP_OF_COMMANDS.replace(LANDLOCK, ""));
+    let mut command = env.podbay(&["doctor", "--attack", "--json"]);
+    command.env("PODBAY_SANDBOX_BACKEND", "attach").env("PODBAY_SANDBOX_SOCKET", &path);
+    let report = run(&mut command).expect(1).json();
+    assert!(failed(&report).iter().any(|id| id == "ESC-20"), "{report:#}");
 }
 
 #[test]

@@ -241,6 +241,7 @@ impl Camp {
             return Ok(found);
         }
         match id {
+            "ESC-20" => neighbours(&inside).await,
             "N-04" => listeners(&inside).await,
             "S-01" => inside.attack(id, &[]).await.map(|ran| environment(&ran.found())),
             id if ATTACKS.iter().any(|(known, _)| *known == id) => inside.attack(id, &[]).await.map(inside::Ran::found),
@@ -258,6 +259,19 @@ impl Camp {
             lock.release();
         }
     }
+}
+
+/// Lets a command wait while another, of a call of its own, goes for it.
+async fn neighbours(inside: &Inside<'_>) -> Result<Finding, Error> {
+    let terms = inside.terms();
+    let goes_for_it = async {
+        let ran = inside.attack("ESC-20", &[]).await;
+        terms.cancel.cancel();
+        ran
+    };
+    let (waited, ran) = tokio::join!(inside.attack_with("neighbour", &[], &terms), goes_for_it);
+    waited?;
+    ran.map(inside::Ran::found)
 }
 
 /// Opens a port and a socket by name on this machine, as a service of the person's would, and lets the box look for them.
