@@ -35,6 +35,7 @@ use super::init::signals;
 use super::init::told_to_end;
 use super::mounts::git_problem;
 use super::rescue::Rescue;
+use super::role::Sharing;
 use super::role::run_serve;
 use super::serve;
 use super::unix::Fork;
@@ -125,7 +126,7 @@ impl Place {
         }
         let input = OwnedFd::from(connection);
         let Ok(output) = input.try_clone() else { return 1 };
-        match run_serve(self.workspace, self.environment, input, output) {
+        match run_serve(self.workspace, self.environment, Sharing::Shared, input, output) {
             Ok(()) => 0,
             Err(error) => match error.get_ref().and_then(|error| error.downcast_ref::<serve::Error>()) {
                 Some(serve::Error::Closed(_)) => GIVEN_UP,

@@ -27,6 +27,7 @@ mod facts;
 mod family;
 mod filter;
 mod grown;
+mod home;
 mod host;
 mod init;
 mod jobs;

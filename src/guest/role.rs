@@ -32,6 +32,8 @@ use tokio::io::unix::AsyncFd;
 use super::attack;
 use super::build::build_id;
 use super::build::is_static;
+use super::family;
+use super::home::Home;
 use super::init;
 use super::keep;
 use super::listen;
@@ -233,13 +235,27 @@ fn run(role: Role) -> io::Result<()> {
         }
         Role::Serve { workspace } => {
             let (input, output) = (io::stdin().as_fd().try_clone_to_owned()?, io::stdout().as_fd().try_clone_to_owned()?);
-            run_serve(workspace, environment, input, output)
+            let sharing = if family::is_in_a_box() && !family::is_in_own_box() { Sharing::Shared } else { Sharing::Alone };
+            run_serve(workspace, environment, sharing, input, output)
         }
     }
 }
 
+/// Whether other controllers come to the sandbox as well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sharing {
+    Alone,
+    Shared,
+}
+
 /// Serves one controller; this process must have one thread yet.
-pub(super) fn run_serve(workspace: PathBuf, environment: Vec<Vec<u8>>, input: OwnedFd, output: OwnedFd) -> io::Result<()> {
+pub(super) fn run_serve(
+    workspace: PathBuf,
+    mut environment: Vec<Vec<u8>>,
+    sharing: Sharing,
+    input: OwnedFd,
+    output: OwnedFd,
+) -> io::Result<()> {
     let (ours, theirs) = spawner::pair()?;
     let spawner_pid = match fork_single_threaded()? {
         Fork::Parent(pid) => pid,
@@ -251,12 +267,16 @@ pub(super) fn run_serve(workspace: PathBuf, environment: Vec<Vec<u8>>, input: Ow
         }
     };
     drop(theirs);
+    // Not before the fork: the lock on it would be the spawner's as well.
+    let home = if sharing == Sharing::Shared { Some(Home::begin(&mut environment)?) } else { None };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let result = runtime.block_on(serve_stream(workspace, environment, ours, input, output));
     drop(runtime);
     if std::process::id() != 1 {
         wait_for_spawner(spawner_pid);
     }
+    // When nobody is left who could write there.
+    drop(home);
     result
 }
 
