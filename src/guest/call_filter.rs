@@ -84,3 +84,48 @@ fn install(program: &[sock_filter], flags: libc::c_ulong) -> io::Result<libc::c_
     let done = unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, &raw const filter) };
     Ok(nix::errno::Errno::result(done)? as libc::c_int)
 }
+
+#[cfg(test)]
+mod tests {
+    use nix::errno::Errno;
+
+    use super::*;
+
+    /// Asks for options of a process that is not there.
+    fn trace(options: u32) -> Errno {
+        called(libc::SYS_ptrace, [libc::PTRACE_SETOPTIONS.into(), -1, 0, options.into()])
+    }
+
+    #[expect(unsafe_code, reason = "raw calls, to see which answer they get")]
+    fn called(number: i64, [first, second, third, fourth]: [i64; 4]) -> Errno {
+        // SAFETY: numbers alone; the kernel finds fault with them where it lets the call through.
+        Errno::result(unsafe { libc::syscall(number, first, second, third, fourth) }).expect_err("nothing is there")
+    }
+
+    /// Filters are a thread's own and stay: each test has one that ends with it.
+    fn alone(act: impl FnOnce() + Send) {
+        std::thread::scope(|scope| scope.spawn(act).join().expect("no panic"));
+    }
+
+    #[test]
+    fn without_a_domain_nobody_traces_and_landlock_is_not_there() {
+        alone(|| {
+            assert!(apply(Tracing::Refused).expect("applied").is_none());
+            assert_eq!((trace(0), trace(TRACE_EXIT)), (Errno::EPERM, Errno::EPERM));
+            for call in LANDLOCK {
+                assert_eq!(called(call, [-1; 4]), Errno::ENOSYS);
+            }
+        });
+    }
+
+    #[test]
+    fn where_somebody_else_is_asked_already_the_one_option_is_refused_and_all_else_is_let_through() {
+        alone(|| {
+            let listener = apply(Tracing::Own).expect("applied");
+            assert!(listener.is_some(), "nobody else is asked");
+            assert_eq!((trace(0), called(LANDLOCK[0], [-1; 4])), (Errno::ESRCH, Errno::ENOSYS));
+            assert!(apply(Tracing::Own).expect("applied").is_none());
+            assert_eq!((trace(0), trace(TRACE_EXIT), trace(TRACE_EXIT | 1)), (Errno::ESRCH, Errno::EPERM, Errno::EPERM));
+        });
+    }
+}

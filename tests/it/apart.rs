@@ -140,18 +140,36 @@ async fn a_call_debugs_what_it_has_started() {
     assert_eq!(printed, DEBUGGED);
 }
 
+/// Returns whether a program of this machine can be tried. Past the test's own capture: a run must not be silent about what it leaves out.
+fn can_try(program: &str) -> bool {
+    let can = has_domains() && Command::new(program).arg("--version").output().is_ok_and(|done| done.status.success());
+    if !can {
+        drop(writeln!(std::io::stderr(), "left out, because {program} or landlock is not here: what {program} does in a call"));
+    }
+    can
+}
+
 #[tokio::test]
 async fn strace_follows_a_program_and_its_children() {
-    let is_here = Command::new("strace").arg("-V").output().is_ok_and(|done| done.status.success());
-    if !is_here || !has_domains() {
-        // Past the test's own capture: a run must not be silent about it.
-        drop(std::io::stderr().write_all(b"left out, because strace or landlock is not here: what strace follows in a call\n"));
+    if !can_try("strace") {
         return;
     }
     let guest = TestGuest::start().await;
-    let (ended, printed) =
-        guest.bash(bash("strace -f -o trace sh -c 'sh -c true; exit 3'; echo $?; grep -c 'execve(\"' trace; kill $$")).await;
-    assert_eq!((printed.as_str(), ended.end), ("3\n2\n", End::Signaled { signal: libc::SIGTERM }));
+    let (_, printed) = guest.bash(bash("strace -f -o trace sh -c 'sh -c true; exit 3'; echo $?; grep -c 'execve(\"' trace")).await;
+    assert_eq!(printed, "3\n2\n");
+}
+
+#[tokio::test]
+async fn gdb_runs_a_program_and_joins_one_that_its_call_has_started() {
+    if !can_try("gdb") {
+        return;
+    }
+    let guest = TestGuest::start().await;
+    let run =
+        "gdb -nx -batch -ex 'catch exec' -ex run --args sh -c 'exec sleep 0' < /dev/null 2>&1 | grep -c '^Catchpoint 1 (exec.d .*sleep)'";
+    let join = "sleep 60 & gdb -nx -batch -p $! -ex 'info proc' < /dev/null 2>&1 | grep -cx \"process $!\"; kill $!";
+    assert_eq!(guest.bash(bash(run)).await.1, "1\n");
+    assert_eq!(guest.bash(bash(join)).await.1, "1\n");
 }
 
 #[tokio::test]
