@@ -302,10 +302,15 @@ impl Chat {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use podbay_wire::keep::When;
 
     #[test]
     fn what_is_only_counted_of_what_may_run_is_said_after_a_message_too() {
-        let of = |n: usize| MayRun { path: format!("{n}.mk").as_str().into(), why: "a build runs what it says".to_owned() };
+        let of = |n: usize| MayRun {
+            path: format!("{n}.mk").as_str().into(),
+            why: "a build runs what it says".to_owned(),
+            when: When::ByItself,
+        };
         let said = |n: usize| {
             let may_run = Some((0..n).map(of).collect());
             Said { came: None, is_dropped: false, may_run, is_cut: false, status: RunStatus::Completed, error: None }.may_run()

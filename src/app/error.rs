@@ -58,7 +58,7 @@ pub enum Error {
         problem: Told,
     },
     #[error("not all that the task changed could be applied; what is left waits as review {id}")]
-    NotApplied { id: String, has_conflicts: bool },
+    NotApplied { id: String, has_conflicts: bool, is_stopped: bool },
     #[error("the time for the task, {seconds} s, was over before the model could begin")]
     Late { seconds: u64 },
     #[error("interrupted")]
@@ -164,13 +164,14 @@ impl Error {
                 exit_code::NO_MODEL
             }
             Self::Late { .. } => exit_code::LIMIT,
+            Self::NotApplied { is_stopped: false, .. } => exit_code::LEFT_OUT,
             Self::Bug => exit_code::BUG,
             Self::Bundle(_)
             | Self::Session(_)
             | Self::Unfinished
             | Self::LogLost { .. }
             | Self::Review { .. }
-            | Self::NotApplied { .. }
+            | Self::NotApplied { is_stopped: true, .. }
             | Self::Agent(_)
             | Self::OwnServer(_)
             | Self::Io { .. } => exit_code::FAILED,
@@ -220,10 +221,10 @@ impl Error {
             Self::LogLost { .. } => Some(
                 "make room on that disk, or name another state folder with PODBAY_HOME; the changes in the project are made".to_owned(),
             ),
-            Self::NotApplied { id, has_conflicts: true } => {
+            Self::NotApplied { id, has_conflicts: true, .. } => {
                 Some(format!("`podbay review diff {id}` shows it; `podbay review apply {id} --merge` puts lines together"))
             }
-            Self::NotApplied { id, has_conflicts: false } => Some(format!("the warnings say why; `podbay review diff {id}` shows it")),
+            Self::NotApplied { id, has_conflicts: false, .. } => Some(format!("the warnings say why; `podbay review diff {id}` shows it")),
             Self::Review { .. } => Some("`podbay review list` shows what waits".to_owned()),
             Self::Unfinished => Some("`podbay undo resume` finishes it, `podbay undo abandon` gives it up".to_owned()),
             Self::Late { .. } => {
@@ -289,6 +290,8 @@ pub mod exit_code {
     pub const NO_BOX: u8 = 5;
     /// The model could not be had.
     pub const NO_MODEL: u8 = 6;
+    /// An apply left something out.
+    pub const LEFT_OUT: u8 = 9;
     /// A bug of ours.
     pub const BUG: u8 = 70;
     /// `podbay sh`: our own failure, so that the command's codes stay its own.

@@ -113,12 +113,12 @@ pub struct Changes {
 }
 
 /// What shows all that turns changed, and what shows what waits.
-pub(super) const UNDO_DIFF: &str = "podbay undo diff";
+pub const UNDO_DIFF: &str = "podbay undo diff";
 const REVIEW_DIFF: &str = "podbay review diff";
 
 /// Returns what may run on the person's machine in words, each file with the reason; `shown` is the command that shows those, too, that are only
 /// counted.
-pub(super) fn may_run_words(may_run: &Named<MayRun>, shown: &str) -> Vec<String> {
+pub fn may_run_words(may_run: &Named<MayRun>, shown: &str) -> Vec<String> {
     let mut words: Vec<String> = may_run.first.iter().map(|file| format!("{}: {}", file.path, file.why)).collect();
     let n_more = may_run.n.saturating_sub(may_run.first.len() as u64);
     match n_more {
@@ -258,9 +258,16 @@ impl Report {
         self.may_run = may_run_words(may_run, shown);
     }
 
+    /// Says by the exit code whether an apply left something out; a failure stays what it is.
+    pub(super) fn note_left_out(&mut self, is_whole: bool) {
+        if matches!(self.exit_code, exit_code::DONE | exit_code::LEFT_OUT) && self.error.is_none() {
+            self.exit_code = if is_whole { exit_code::DONE } else { exit_code::LEFT_OUT };
+        }
+    }
+
     /// Turns a success into this failure; another failure stays what it is.
     pub(super) fn fail(&mut self, error: &Error) {
-        if self.exit_code == exit_code::DONE {
+        if matches!(self.exit_code, exit_code::DONE | exit_code::LEFT_OUT) && self.error.is_none() {
             self.exit_code = error.exit_code();
             self.status = error.status();
             self.error = Some(error.report());
@@ -360,6 +367,7 @@ impl Report {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use podbay_wire::keep::When;
 
     #[test]
     fn a_key_that_the_model_repeats_is_not_in_the_report() {
@@ -421,7 +429,7 @@ mod tests {
     #[test]
     fn files_that_may_run_are_counted_also_where_none_is_named() {
         let mut report = Report::failed(&Error::usage("x", "y"), None, 0);
-        let one = MayRun { path: "Makefile".into(), why: "make runs it".to_owned() };
+        let one = MayRun { path: "Makefile".into(), why: "make runs it".to_owned(), when: When::ByItself };
         report.take_may_run(&Named { n: 64, first: vec![one] }, UNDO_DIFF);
         assert_eq!(report.may_run, ["Makefile: make runs it", "and 63 more: `podbay undo diff` shows all that changed"]);
         report.take_may_run(&Named { n: 63, first: Vec::new() }, UNDO_DIFF);
@@ -432,7 +440,7 @@ mod tests {
     #[test]
     fn what_was_committed_is_named_where_no_file_was_named_for_it() {
         let mut report = Report::failed(&Error::usage("x", "y"), None, 0);
-        let of = |path: &str| MayRun { path: path.into(), why: "something runs it".to_owned() };
+        let of = |path: &str| MayRun { path: path.into(), why: "something runs it".to_owned(), when: When::ByItself };
         report.take_may_run(&[of("Makefile")].into_iter().collect(), UNDO_DIFF);
         report.take_committed(&git::Ended::holding(Named { n: 5, first: vec![of("Makefile"), of("deep/Makefile")] }));
         assert_eq!(

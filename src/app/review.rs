@@ -46,7 +46,7 @@ pub enum ReviewWish {
         only: Vec<OsString>,
         /// Puts lines of both sides together where a file was changed since.
         merge: bool,
-        /// Also what may run on the person's machine later.
+        /// Also what runs by itself on the person's machine.
         with_auto_run: bool,
         commits: Commits,
     },
@@ -96,14 +96,16 @@ pub async fn review(place: &Place, wish: ReviewWish, front: &Front) -> Result<Re
     answer
 }
 
-/// Brings in what a task that was done has changed, and says in its report what came of it.
+/// Brings in what a task that was done has changed, and says in its report what came of it. Returns whether something of it waits because it runs
+/// by itself on the person's machine.
 #[boxed]
-pub async fn accept(place: &Place, report: &mut Report, front: &Front) {
-    let Some(id) = report.review.clone() else { return };
+pub async fn accept(place: &Place, report: &mut Report, with_auto_run: bool, front: &Front) -> bool {
+    let Some(id) = report.review.clone() else { return false };
     let (only, commits) = (Vec::new(), Commits::default());
-    let wish = ReviewWish::Apply { id: Some(id.clone()), only, merge: false, with_auto_run: false, commits };
+    let wish = ReviewWish::Apply { id: Some(id.clone()), only, merge: false, with_auto_run, commits };
     match review(place, wish, front).await {
         Ok(Reviewed { answer: ReviewAnswer::Applied(done), git, .. }) => {
+            report.note_left_out(is_whole(&done, git.as_ref()));
             report.applied = is_in(&done) && git.as_ref().is_none_or(is_taken);
             if done.n_left == 0 && done.git.is_empty() {
                 report.review = None;
@@ -119,15 +121,31 @@ pub async fn accept(place: &Place, report: &mut Report, front: &Front) {
                 report.warnings.push(message);
             }
             if !report.applied {
-                report.fail(&Error::NotApplied { id: id.clone(), has_conflicts: !done.applied.conflicts.is_empty() });
+                let (has_conflicts, is_stopped) = (!done.applied.conflicts.is_empty(), done.applied.stopped.is_some());
+                report.fail(&Error::NotApplied { id: id.clone(), has_conflicts, is_stopped });
             }
             if report.review.is_some() {
                 report.pending = waiting(place, id, front).await;
             }
+            runs_by_itself(&done, git.as_ref())
         }
-        Ok(_) => {}
-        Err(error) => report.fail(&error),
+        Ok(_) => false,
+        Err(error) => {
+            report.fail(&error);
+            false
+        }
     }
+}
+
+/// Whether something was left that comes once the person says that it may run by itself.
+pub fn runs_by_itself(done: &ReviewApplied, git: Option<&git::Ended>) -> bool {
+    waits_to_be_run(&done.applied) || git.is_some_and(|git| !git.held().is_empty())
+}
+
+/// Whether nothing was left out of what was to be brought in.
+pub fn is_whole(done: &ReviewApplied, git: Option<&git::Ended>) -> bool {
+    let applied = &done.applied;
+    applied.stopped.is_none() && applied.conflicts.is_empty() && applied.refused.is_empty() && git.is_none_or(git::Ended::is_settled)
 }
 
 /// Says what was not brought in, why, and how it would be.
@@ -162,11 +180,11 @@ pub fn waits_to_be_run(applied: &Applied) -> bool {
 
 /// Says how that is brought in.
 pub fn how_auto_run_comes(id: &str) -> String {
-    format!("`podbay review apply {id} --auto-run` brings in what may run on your machine, too")
+    format!("`podbay review apply {id} --accept-auto-run` brings in what runs by itself on your machine, too")
 }
 
 /// Whether all is in that is brought in unasked.
-pub fn is_in(done: &ReviewApplied) -> bool {
+fn is_in(done: &ReviewApplied) -> bool {
     let applied = &done.applied;
     let is_usual = |reason: &LeftReason| {
         // What is in a folder is as unusual as what was to take its place, which is among them.
@@ -177,7 +195,7 @@ pub fn is_in(done: &ReviewApplied) -> bool {
 }
 
 /// Whether all of a session's git is taken over that is unasked.
-pub fn is_taken(ended: &git::Ended) -> bool {
+fn is_taken(ended: &git::Ended) -> bool {
     ended.is_settled() || !ended.held().is_empty()
 }
 

@@ -298,6 +298,9 @@ pub(super) struct SessionFlags {
     /// Bring in what was held back once the task is done; for `run`
     #[arg(long)]
     pub(super) apply: bool,
+    /// Bring in, with --apply, files, too, that programs on your machine run by themselves
+    #[arg(long)]
+    pub(super) accept_auto_run: bool,
     /// Requests to the model for one task; the last is without tools and says what was done
     #[arg(long, value_name = "N", help_heading = "Limits", allow_hyphen_values = true, value_parser = whole::<u32>)]
     pub(super) max_turns: Option<u32>,

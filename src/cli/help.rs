@@ -166,6 +166,7 @@ mod tests {
             exit_code::BLOCKED,
             exit_code::NO_BOX,
             exit_code::NO_MODEL,
+            exit_code::LEFT_OUT,
             exit_code::BUG,
             exit_code::INTERRUPTED,
             exit_code::TERMINATED,

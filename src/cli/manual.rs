@@ -24,7 +24,7 @@ pub(super) enum Codes {
 }
 
 /// The codes that scripts depend on; `app::exit_code` has the numbers.
-pub(super) const ALL_CODES: [(&str, &str); 10] = [
+pub(super) const ALL_CODES: [(&str, &str); 11] = [
     ("0", "done"),
     ("1", "it was tried and failed"),
     ("2", "wrong usage or configuration"),
@@ -32,6 +32,7 @@ pub(super) const ALL_CODES: [(&str, &str); 10] = [
     ("4", "blocked: the last call that changes something was denied"),
     ("5", "no sandbox could be had"),
     ("6", "no model could be had"),
+    ("9", "something was left out of what was to be brought in"),
     ("70", "a bug in Podbay"),
     ("130", "interrupted (Ctrl-C)"),
     ("143", "terminated (SIGTERM)"),
@@ -69,7 +70,8 @@ pub(super) const PAGES: &[Page] = &[
     Page {
         command: "run",
         text: "Works on a task until the model says that it is done, a limit is reached, or something is in the way. Nobody is asked: what \
-               the mode does not allow is denied, and the model is told so. The model's answer goes to the standard output.\n\n\
+               the mode does not allow is denied, and the model is told so. Only when it is done, at a terminal and with --apply, are you asked \
+               about files that run by themselves. The model's answer goes to the standard output.\n\n\
                The standard input is only read where TASK is `-`, so a pipe that nobody closes cannot hang a run. Ctrl-C ends \
                the call that runs, and the model goes on without it; while the model speaks, or twice, it ends the task (130). SIGTERM \
                ends it in any case (143).\n\n\
@@ -445,15 +447,16 @@ pub(super) const PAGES: &[Page] = &[
     Page {
         command: "review apply",
         text: "Brings changes into the project, file by file, each in one step. A file that was changed since is named and left as it is, and so is \
-               what would be dangerous: links out of the project, set-user-id bits, devices and whatever belongs to git; the code is 1 then. \
-               Files that programs on your machine may run by themselves are left out unless --auto-run is given. What was not brought in still \
-               waits. `podbay undo` takes it back. If it was interrupted, the same command finishes it. What was done with git is taken over when the last \
+               what would be dangerous: links out of the project, set-user-id bits, devices and whatever belongs to git. \
+               Files that programs on your machine run by themselves (hooks, editor tasks, `.envrc`) are left out until you say yes: at a terminal \
+               you are asked, in a script --accept-auto-run says it. Those that run when you build or test come and are named. Where something was \
+               left out the code is 9, and it still waits. `podbay undo` takes it back. If it was interrupted, the same command finishes it. What was done with git is taken over when the last \
                path is in and --only is not given: commits as commits, branches that did not move meanwhile, what is staged. `podbay undo` takes back files, not commits.",
         examples: &[
             ("Bring in all of it:", "podbay review apply"),
             ("Only one folder:", "podbay review apply --only src"),
             ("Keep your own lines where they do not meet:", "podbay review apply --merge"),
-            ("Build scripts and CI files, too:", "podbay review apply --auto-run"),
+            ("Hooks and editor tasks, too:", "podbay review apply --accept-auto-run"),
         ],
         codes: Codes::Shared,
     },

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use clap::Subcommand;
+use tokio_util::sync::CancellationToken;
 
 use super::args::OutputFormat;
 use super::args::PlaceFlags;
@@ -28,6 +29,8 @@ use podbay_app::Reviewed;
 use podbay_app::WaitingGit;
 use podbay_app::What;
 use podbay_app::exit_code;
+use podbay_ui as ui;
+use podbay_ui::Keyboard;
 use podbay_ui::Paint;
 use podbay_ui::text;
 
@@ -66,10 +69,10 @@ pub(super) struct ApplyArgs {
     /// Put lines of both sides together where a file was changed since, rather than leave it
     #[arg(long)]
     merge: bool,
-    /// Bring in files, too, that programs on your machine may run by themselves
+    /// Bring in files, too, that programs on your machine run by themselves
     #[arg(long)]
-    auto_run: bool,
-    /// Take commits over now, even while paths wait or what they hold may run on your machine
+    accept_auto_run: bool,
+    /// Take commits over now, even while paths wait or what they hold runs by itself on your machine
     #[arg(long, conflicts_with = "no_commits")]
     commits: bool,
     /// Leave commits waiting
@@ -86,8 +89,8 @@ impl ApplyArgs {
             (false, true) => Commits::Later,
             (false, false) => Commits::WithTheRest,
         };
-        let Self { id, only, merge, auto_run, place, .. } = self;
-        (ReviewWish::Apply { id, only, merge, with_auto_run: auto_run, commits }, place)
+        let Self { id, only, merge, accept_auto_run, place, .. } = self;
+        (ReviewWish::Apply { id, only, merge, with_auto_run: accept_auto_run, commits }, place)
     }
 }
 
@@ -117,20 +120,49 @@ pub(super) async fn review(command: ReviewCommand) -> Result<u8, app::Error> {
     setup.show_warnings(&terminal);
     let place = setup.place_without_key(flags.path.as_deref(), app::Mode::Auto)?;
     let front = terminal.front(&interrupt, Arc::new(Nobody));
-    let reviewed = Box::pin(app::review(&place, wish, &front)).await?;
-    terminal.finish();
     let is_terminal = io::stdout().is_terminal();
     let paint = Paint::new(setup.config.ui.color, is_terminal, |name| std::env::var_os(name));
-    let (words, is_whole) = told(&reviewed, paint, is_terminal);
+    let mut reviewed = Box::pin(app::review(&place, wish.clone(), &front)).await?;
+    if let Some(more) = with_auto_run(wish, &reviewed) {
+        deliver(&told(&reviewed, paint, is_terminal).0)?;
+        if wants_auto_run(interrupt.run()).await {
+            reviewed = Box::pin(app::review(&place, more, &front)).await?;
+        } else {
+            terminal.finish();
+            return Ok(signals.exit_code(told(&reviewed, paint, is_terminal).1));
+        }
+    }
+    terminal.finish();
+    let (words, code) = told(&reviewed, paint, is_terminal);
     deliver(&words)?;
-    Ok(signals.exit_code(if is_whole { exit_code::DONE } else { exit_code::FAILED }))
+    Ok(signals.exit_code(code))
 }
 
-/// Says what came of it in lines, and whether all that was wanted was done.
-fn told(reviewed: &Reviewed, paint: Paint, is_terminal: bool) -> (String, bool) {
+/// Returns the wish that brings in what was left because it runs by itself, if something was.
+fn with_auto_run(wish: ReviewWish, reviewed: &Reviewed) -> Option<ReviewWish> {
+    match (wish, &reviewed.answer) {
+        (ReviewWish::Apply { only, merge, commits, .. }, ReviewAnswer::Applied(done))
+            if app::runs_by_itself(done, reviewed.git.as_ref()) && io::stderr().is_terminal() =>
+        {
+            Some(ReviewWish::Apply { id: Some(reviewed.name.clone()), only, merge, with_auto_run: true, commits })
+        }
+        _ => None,
+    }
+}
+
+/// Asks the person whether what runs by itself comes, too. No terminal is no.
+pub(super) async fn wants_auto_run(cancel: &CancellationToken) -> bool {
+    let Ok(keyboard) = Keyboard::stdin() else { return false };
+    // What was typed meanwhile is no answer.
+    keyboard.discard();
+    ui::confirm("Bring in what runs by itself on your machine, too?", &keyboard, &mut io::stderr(), cancel).await
+}
+
+/// Says what came of it in lines, and the exit code.
+fn told(reviewed: &Reviewed, paint: Paint, is_terminal: bool) -> (String, u8) {
     let name = &reviewed.name;
     match &reviewed.answer {
-        ReviewAnswer::Reviews { reviews } => (list(reviews), true),
+        ReviewAnswer::Reviews { reviews } => (list(reviews), exit_code::DONE),
         ReviewAnswer::Difference(difference) => {
             let mut words = commits(&difference.review.git);
             words.push_str(&shown(&difference.text, paint, is_terminal));
@@ -139,13 +171,15 @@ fn told(reviewed: &Reviewed, paint: Paint, is_terminal: bool) -> (String, bool) 
                 let all = if difference.review.git.is_empty() { "all of it is in the project\n" } else { "no path waits\n" };
                 words.push_str(all);
             }
-            (words, true)
+            (words, exit_code::DONE)
         }
         ReviewAnswer::Applied(done) => brought_in(name, done, reviewed.git.as_ref()),
-        ReviewAnswer::InAlready { is_taken_back, has_redo } => (in_already(name, *is_taken_back, *has_redo), !is_taken_back),
-        ReviewAnswer::Discarded => (format!("review {name} is discarded\n"), true),
+        ReviewAnswer::InAlready { is_taken_back, has_redo } => {
+            (in_already(name, *is_taken_back, *has_redo), if *is_taken_back { exit_code::FAILED } else { exit_code::DONE })
+        }
+        ReviewAnswer::Discarded => (format!("review {name} is discarded\n"), exit_code::DONE),
         ReviewAnswer::Copied(_) | ReviewAnswer::Began(_) | ReviewAnswer::Ended(_) | ReviewAnswer::Turn(_) | ReviewAnswer::GitTaken => {
-            (String::new(), true)
+            (String::new(), exit_code::DONE)
         }
     }
 }
@@ -206,7 +240,7 @@ fn commits(git: &WaitingGit) -> String {
     git.lines().iter().map(|line| format!("{}\n", text::line(line))).collect()
 }
 
-fn brought_in(name: &str, done: &ReviewApplied, git: Option<&GitEnded>) -> (String, bool) {
+fn brought_in(name: &str, done: &ReviewApplied, git: Option<&GitEnded>) -> (String, u8) {
     let mut words = String::new();
     let again = format!("podbay review apply {name}");
     if let Some(resumed) = &done.resumed {
@@ -229,7 +263,17 @@ fn brought_in(name: &str, done: &ReviewApplied, git: Option<&GitEnded>) -> (Stri
         words.push_str(&indented(&commits(&done.git)));
         words.push_str(&how_commits_come(name, done, git));
     }
-    (words, app::is_in(done) && git.is_none_or(app::is_taken))
+    if !done.may_run.is_empty() {
+        words.push_str("may run on your machine:\n");
+        let files = app::may_run_words(&done.may_run, app::UNDO_DIFF);
+        words.extend(files.iter().map(|file| format!("  {}\n", text::line(file))));
+    }
+    let code = match &done.applied.stopped {
+        Some(_) => exit_code::FAILED,
+        None if app::is_whole(done, git) => exit_code::DONE,
+        None => exit_code::LEFT_OUT,
+    };
+    (words, code)
 }
 
 /// Says why they wait, and what is to be done about it.
@@ -238,7 +282,7 @@ fn how_commits_come(name: &str, done: &ReviewApplied, git: Option<&GitEnded>) ->
     if let Some(held) = held {
         let files: String = held.iter().map(|file| format!("  {} may run on your machine: {}\n", file.path, file.why)).collect();
         return format!(
-            "commits of it hold\n{files}`podbay review apply {name} --auto-run` takes them over all the same, with --no-commits they wait and \
+            "commits of it hold\n{files}`podbay review apply {name} --accept-auto-run` takes them over all the same, with --no-commits they wait and \
              files come alone\n"
         );
     }
@@ -355,9 +399,9 @@ mod tests {
             told(&Reviewed { name, answer, git: None }, Paint::NONE, false)
         };
         let line = |since: &str| format!("all of review id was brought in {since}; what was left of it is removed\n");
-        assert_eq!(words(false, false), (line("already"), true));
-        assert_eq!(words(true, true), (line("before, and taken back since: `podbay undo redo` brings it back"), false));
-        assert_eq!(words(true, false), (line("before, and taken back since"), false));
+        assert_eq!(words(false, false), (line("already"), exit_code::DONE));
+        assert_eq!(words(true, true), (line("before, and taken back since: `podbay undo redo` brings it back"), exit_code::FAILED));
+        assert_eq!(words(true, false), (line("before, and taken back since"), exit_code::FAILED));
     }
 
     #[test]

@@ -1,4 +1,5 @@
 use std::io;
+use std::io::IsTerminal;
 use std::io::Read;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +17,7 @@ use super::front::Terminal;
 use super::front::err_paint;
 use super::review::paths;
 use super::review::summary;
+use super::review::wants_auto_run;
 use super::setup::Setup;
 use super::signals::Signals;
 use podbay_app as app;
@@ -55,6 +57,12 @@ pub(super) async fn run(args: RunArgs) -> Result<u8, app::Error> {
                 "leave it out, or say --changes review",
             ));
         }
+        if args.session.accept_auto_run && !args.session.apply {
+            return Err(app::Error::usage(
+                "--accept-auto-run says yes to what --apply would leave out, and there is no --apply",
+                "add --apply, or give it to `podbay review apply`",
+            ));
+        }
         let mut place = setup
             .place(args.session.place.path.as_deref(), flags::mode(args.session.mode, setup.config.policy.autonomy, ModeFlag::Auto))?;
         place.resume = flags::resume(&args.session);
@@ -65,7 +73,11 @@ pub(super) async fn run(args: RunArgs) -> Result<u8, app::Error> {
             app::run(&place, task.as_deref(), &front, begun).await
         };
         if args.session.apply && report.exit_code == exit_code::DONE {
-            Box::pin(app::accept(&place, &mut report, &front)).await;
+            let waits = Box::pin(app::accept(&place, &mut report, args.session.accept_auto_run, &front)).await;
+            let may_ask = waits && format == OutputFormat::Text && io::stderr().is_terminal();
+            if may_ask && wants_auto_run(interrupt.run()).await {
+                Box::pin(app::accept(&place, &mut report, true, &front)).await;
+            }
         }
         terminal.finish();
         Ok((terminal, report))

@@ -36,6 +36,7 @@ mod line_diff;
 mod listen;
 mod memory;
 mod mounts;
+pub mod names_that_run;
 mod order;
 mod overlap;
 mod own_folder;

@@ -3,6 +3,7 @@ use serde::Serialize;
 
 use podbay_event::ByteSize;
 use podbay_event::Seconds;
+use podbay_guest::names_that_run::READ_ONLY;
 use podbay_wire::keep::Find;
 use podbay_wire::message::DiskLimits;
 
@@ -37,7 +38,8 @@ pub struct Options {
     /// Milliseconds that a project is looked through for secrets before the first command, at most half of `start_timeout`. A session looks through
     /// the rest after that, and gets a sandbox that hides what it finds there.
     pub look_ms: u64,
-    /// Files and folders that programs on your machine run by themselves, as such patterns: commands cannot change those that are there.
+    /// Files and folders that programs on your machine run by themselves, as such patterns: in a live session commands cannot change those that are
+    /// there, and what you add here waits at `review apply` until you say yes.
     pub auto_run: Vec<String>,
     /// Where changes go: `live`, into the project as they are made; `review`, held back until they are accepted, and those of `podbay chat`, which
     /// knows no review, as with `turn`; `turn`, into the project at the end of each turn.
@@ -69,25 +71,6 @@ pub enum Backend {
     /// Namespaces of our own, without an engine; not built yet.
     Native,
 }
-
-/// What editors, shells, hooks of git, build tools, agents and CI servers obey without asking.
-const AUTO_RUN: [&str; 15] = [
-    ".vscode",
-    ".idea",
-    ".fleet",
-    ".zed",
-    ".envrc",
-    ".husky",
-    ".githooks",
-    ".hg",
-    ".devcontainer",
-    ".cargo",
-    ".mcp.json",
-    ".claude",
-    ".github",
-    ".gitlab-ci.yml",
-    ".circleci",
-];
 
 /// Which part of its time a first look may spend on folders that are ignored: they hold much, and the box is made meanwhile.
 const FOR_IGNORED: u64 = 5;
@@ -142,7 +125,7 @@ impl Default for Options {
             disk_floor: ByteSize::gib(1),
             reveal: Vec::new(),
             look_ms: 300,
-            auto_run: AUTO_RUN.map(ToOwned::to_owned).to_vec(),
+            auto_run: READ_ONLY.map(ToOwned::to_owned).to_vec(),
             changes: Changes::Review,
             network: Network::None,
             lease: Seconds::minutes(30),

@@ -326,13 +326,18 @@ mod tests {
     use super::*;
     use podbay_wire::keep::MayRun;
     use podbay_wire::keep::Named;
+    use podbay_wire::keep::When;
 
     #[test]
     fn what_a_person_should_know_of_a_turn_is_said_as_it_begins() {
         let (passed_over, may_run) = (Named::default(), Named::default());
         let began = TurnBegan { turn: 1, n_files: 1, passed_over, is_unfinished: false, is_given_up: false, may_run };
         assert!(told(&began).is_empty());
-        let may_run = (0..25).map(|n| MayRun { path: format!("{n}/Makefile\u{202e}").as_str().into(), why: "a build runs it".to_owned() });
+        let may_run = (0..25).map(|n| MayRun {
+            path: format!("{n}/Makefile\u{202e}").as_str().into(),
+            why: "a build runs it".to_owned(),
+            when: When::ByItself,
+        });
         let words = told(&TurnBegan { may_run: may_run.collect(), ..began.clone() });
         assert!(words[0].contains("0/Makefile\\xe2\\x80\\xae (a build runs it)") && words[0].ends_with("and 5 more"), "{words:?}");
         let words = told(&TurnBegan { is_given_up: true, is_unfinished: true, ..began });

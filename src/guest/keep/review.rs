@@ -30,7 +30,9 @@ use super::Project;
 use super::Store;
 use super::apply;
 use super::auto_run::AutoRun;
+use super::auto_run::Changed;
 use super::auto_run::Known;
+use super::auto_run::Wholes;
 use super::cache::Cache;
 use super::compare::Change;
 use super::compare::compare;
@@ -53,6 +55,7 @@ use super::undo;
 use podbay_wire::BytesPath;
 use podbay_wire::keep::Applied;
 use podbay_wire::keep::EntryType;
+use podbay_wire::keep::MayRun;
 use podbay_wire::keep::Named;
 use podbay_wire::keep::Pending;
 use podbay_wire::keep::Review;
@@ -240,7 +243,8 @@ fn bring_in_from(
             undo::Resumed::Review { name: of, applied } if of == name && applied.stopped.is_some() => {
                 let work = Work::with(store()?, project, seen, state, name, false)?;
                 let n_left = n_of(&work.rest()?).max(1);
-                return Ok(ReviewApplied { applied: *applied, resumed: None, n_left, git: work.record.git });
+                let may_run = Named::default();
+                return Ok(ReviewApplied { applied: *applied, resumed: None, may_run, n_left, git: work.record.git });
             }
             undo::Resumed::Review { applied, .. } => {
                 goes_on(&applied)?;
@@ -260,7 +264,7 @@ fn bring_in_from(
     drop(Work::with(store()?, project, seen, state, name, false)?.chosen(wanted)?);
     undo::begin_review(project, state, name)?;
     let mut work = Work::with(store()?, project, seen, state, name, false)?;
-    let (chosen, left) = work.chosen(wanted)?;
+    let Chosen { changes: chosen, left, mut may_run } = work.chosen(wanted)?;
     let (from, to) = (work.record.base, work.record.after());
     let purpose = Purpose::Review { name: name.to_owned() };
     let request = Request { from, to, only: Vec::new(), merge: wanted.merge, origin: Origin::Elsewhere, copy: seen.copy, purpose };
@@ -281,7 +285,8 @@ fn bring_in_from(
     if let Some(resumed) = &mut resumed {
         leave_out_again(resumed, &applied);
     }
-    Ok(ReviewApplied { applied, resumed, n_left, git })
+    leave_out_left(&mut may_run, &applied);
+    Ok(ReviewApplied { applied, resumed, may_run, n_left, git })
 }
 
 /// Has what is left once more be told once: as it came out at last.
@@ -292,6 +297,14 @@ fn leave_out_again(resumed: &mut Applied, applied: &Applied) {
         left.first.retain(|left| !again.contains(&left.path));
         left.n -= (n_told - left.first.len()) as u64;
     }
+}
+
+/// Takes out what was not brought in after all.
+fn leave_out_left(may_run: &mut Named<MayRun>, applied: &Applied) {
+    let left: BTreeSet<&BytesPath> = applied.conflicts.first.iter().chain(&applied.refused.first).map(|left| &left.path).collect();
+    let n_named = may_run.first.len();
+    may_run.first.retain(|file| !left.contains(&file.path));
+    may_run.n -= (n_named - may_run.first.len()) as u64;
 }
 
 /// Lets nothing begin over something else that stopped, such as for a disk that is full.
@@ -329,6 +342,15 @@ pub fn discard(state: &Folder, name: &str) -> Result<(), Error> {
         return Err(Error::Unfinished);
     }
     forget(state, &store, name)
+}
+
+/// What of a review is brought in.
+struct Chosen {
+    changes: Vec<Change>,
+    /// What became of the rest.
+    left: Applied,
+    /// Which of them may run on the person's machine later.
+    may_run: Named<MayRun>,
 }
 
 /// All that work on a review needs, as long as nobody else does any.
@@ -393,16 +415,21 @@ impl<'a> Work<'a> {
     }
 
     /// Returns what is wanted, and what became of that which is not brought in unasked.
-    fn chosen(&self, wanted: Wanted<'_>) -> Result<(Vec<Change>, Applied), Error> {
-        let mut chosen = self.all()?;
-        choose::select(&mut chosen, wanted.only)?;
+    fn chosen(&self, wanted: Wanted<'_>) -> Result<Chosen, Error> {
+        let mut changes = self.all()?;
+        choose::select(&mut changes, wanted.only)?;
         let mut left = Applied::default();
-        let all = chosen.clone();
+        let all = changes.clone();
+        let auto_run = self.auto_run(wanted.auto_run)?;
+        let wholes = Wholes::of(&auto_run, all.iter().map(Changed::from));
+        choose::leave_broken_wholes(self.project, &mut changes, &wholes, &mut left);
         if !wanted.with_auto_run {
-            choose::leave_auto_run(self.project, &mut chosen, &self.auto_run(wanted.auto_run)?, &mut left);
+            choose::leave_auto_run(self.project, &mut changes, &auto_run, &mut left);
         }
-        choose::leave_old_names(self.project, &all, &mut chosen, &mut left);
-        Ok((chosen, left))
+        choose::leave_old_names(self.project, &all, &mut changes, &mut left);
+        let new: Vec<&Change> = changes.iter().filter(|change| !is_in(self.project, change)).collect();
+        let may_run = auto_run.named(new.into_iter().map(Changed::from));
+        Ok(Chosen { changes, left, may_run })
     }
 
     /// Returns what knows which files may run on the person's machine; `patterns` are those of the person's.
@@ -424,12 +451,14 @@ fn all_of(project: &Project, store: &Store, record: &Record) -> Result<Vec<Chang
 
 fn rest_of(project: &Project, store: &Store, record: &Record) -> Result<Vec<Change>, Error> {
     let mut rest = all_of(project, store, record)?;
-    rest.retain(|change| {
-        // What cannot be looked at is not there yet.
-        let here = Look::at(project, change.path.as_bytes(), Name::Plain);
-        !here.is_ok_and(|look| plan::is_done(change, look.found.node().as_ref()))
-    });
+    rest.retain(|change| !is_in(project, change));
     Ok(rest)
+}
+
+/// Whether a change is in the project. What cannot be looked at is not there yet.
+fn is_in(project: &Project, change: &Change) -> bool {
+    let here = Look::at(project, change.path.as_bytes(), Name::Plain);
+    here.is_ok_and(|look| plan::is_done(change, look.found.node().as_ref()))
 }
 
 /// Counts what waits as it is told.

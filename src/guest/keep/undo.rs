@@ -23,7 +23,7 @@ use super::Snapshot;
 use super::Store;
 use super::apply;
 use super::auto_run::AutoRun;
-use super::auto_run::Foremost;
+use super::auto_run::Changed;
 use super::auto_run::Known;
 use super::compare::compare;
 use super::compare::told;
@@ -38,7 +38,6 @@ use super::turn::TurnLog;
 use super::turn::shortened;
 use podbay_wire::BytesPath;
 use podbay_wire::keep::Applied;
-use podbay_wire::keep::EntryType;
 use podbay_wire::keep::MayRun;
 use podbay_wire::keep::Named;
 use podbay_wire::keep::PathChange;
@@ -52,8 +51,6 @@ use podbay_wire::keep::Turns;
 use podbay_wire::keep::UndoAnswer;
 use podbay_wire::keep::UndoOrder;
 use podbay_wire::keep::Undone;
-use podbay_wire::keep::What;
-use podbay_wire::may_run as may_run_by;
 
 /// Turns that are kept at least; a quarter more, and the oldest are forgotten.
 pub const MOST_TURNS: usize = 100;
@@ -76,7 +73,7 @@ pub enum Resumed {
 /// Begins a turn. One that was never ended ends here, with all that was changed until now; what of that may run is named as by [`end`].
 pub fn begin(project: &Project, state: &Folder, session: &str, n_turn: u64, words: &str) -> Result<TurnBegan, Error> {
     let (mut began, cut_off) = Work::open(project, state)?.begin(session, n_turn, words)?;
-    began.may_run = may_run_in(&cut_off, by_name);
+    began.may_run = may_run_in(&cut_off, &AutoRun::by_name());
     Ok(began)
 }
 
@@ -127,26 +124,16 @@ fn words_of_review(review: &str) -> String {
 
 /// Ends the turn that was begun. Of what may run only that is named which its name tells.
 pub fn end(project: &Project, state: &Folder) -> Result<TurnEnded, Error> {
-    end_with(project, state, by_name, false)
+    end_with(project, state, &AutoRun::by_name())
 }
 
-fn by_name(change: &PathChange) -> Option<String> {
-    may_run_by(&change.path).map(ToOwned::to_owned)
-}
-
-/// `is_may_run_cut`: whether more may run than `why` knows.
-fn end_with(
-    project: &Project,
-    state: &Folder,
-    why: impl Fn(&PathChange) -> Option<String>,
-    is_may_run_cut: bool,
-) -> Result<TurnEnded, Error> {
+fn end_with(project: &Project, state: &Folder, auto_run: &AutoRun) -> Result<TurnEnded, Error> {
     let mut work = Work::open(project, state)?;
     let Some(turn) = work.log.open().map(|turn| turn.turn) else { return Err(Error::NoTurn) };
     let snapshot = work.look()?;
     let mut changes = work.close(&snapshot, false)?;
     nearest_first(&mut changes);
-    let may_run = may_run_in(&changes, why);
+    let (may_run, is_may_run_cut) = (may_run_in(&changes, auto_run), auto_run.is_cut());
     Ok(TurnEnded { turn, changes: changes.into_iter().collect(), may_run, is_may_run_cut, passed_over: snapshot.passed_over })
 }
 
@@ -155,27 +142,13 @@ fn nearest_first(changes: &mut [PathChange]) {
     changes.sort_by_key(|change| memchr::memchr_iter(b'/', change.path.as_bytes()).count());
 }
 
-fn may_run_in(changes: &[PathChange], why: impl Fn(&PathChange) -> Option<String>) -> Named<MayRun> {
-    let mut foremost = Foremost::default();
-    for change in changes.iter().filter(|change| !matches!(change.what, What::Deleted) && change.entry != EntryType::Folder) {
-        if let Some(why) = why(change) {
-            let was_there = !matches!(change.what, What::Created | What::Renamed { .. });
-            foremost.add(MayRun { path: change.path.clone(), why }, was_there);
-        }
-    }
-    foremost.named()
+fn may_run_in(changes: &[PathChange], auto_run: &AutoRun) -> Named<MayRun> {
+    auto_run.named(changes.iter().map(Changed::from))
 }
 
 /// Returns what knows why what a turn changed may run, by the names that are known and by what leads programs there now.
 fn auto_run_in(project: &Project, place: &BytesPath, patterns: &[String]) -> Result<AutoRun, Error> {
     AutoRun::in_project(project, Known { patterns, place: place.as_bytes(), ..Known::default() })
-}
-
-fn why_by(auto_run: &AutoRun) -> impl Fn(&PathChange) -> Option<String> {
-    |change: &PathChange| match change.entry {
-        EntryType::Link => auto_run.of_path(&change.path),
-        _ => auto_run.of_file(&change.path),
-    }
 }
 
 /// Lists the turns that changed something.
@@ -230,13 +203,13 @@ pub fn turn(project: &Project, state: &Folder, order: &TurnOrder) -> Result<Turn
             let (mut began, cut_off) = Work::open(project, state)?.begin(session, *n_turn, words)?;
             // Most turns were ended, and to look through the project takes a moment.
             if !cut_off.is_empty() {
-                began.may_run = may_run_in(&cut_off, why_by(&auto_run_in(project, place, auto_run)?));
+                began.may_run = may_run_in(&cut_off, &auto_run_in(project, place, auto_run)?);
             }
             Ok(TurnAnswer::Began(began))
         }
         TurnOrder::End { place, auto_run } => {
             let auto_run = auto_run_in(project, place, auto_run)?;
-            end_with(project, state, why_by(&auto_run), auto_run.is_cut()).map(TurnAnswer::Ended)
+            end_with(project, state, &auto_run).map(TurnAnswer::Ended)
         }
     }
 }

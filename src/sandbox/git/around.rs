@@ -20,20 +20,14 @@ use podbay_guest::keep::git::obeyed_in_worktree;
 use podbay_wire::BytesPath;
 use podbay_wire::keep::Obeyed;
 
-/// What the names of files end in that are no programs.
-const DATA: [&[u8]; 9] = [b".toml", b".json", b".lock", b".txt", b".md", b".yml", b".yaml", b".xml", b".ini"];
-
 /// Returns patterns, as `sandbox.auto_run` has them, for what the person's git obeys in the project because the settings of a repository
 /// around it say so: folders of hooks, and files of settings that others include.
 pub fn obeyed_around(project: &Project) -> Vec<String> {
     let mut patterns = BTreeSet::new();
     for tree in project.path().ancestors() {
         let Ok(within) = project.path().strip_prefix(tree) else { continue };
-        // All modules of a project cannot be read-only for one hook that starts python.
         let obeyed = obeyed_in(tree, tree == project.path()).unwrap_or_default();
-        // A hook names what it works on as well, which commands are to change.
-        let said = obeyed.said.into_iter().filter(|path| !DATA.iter().any(|end| path.as_bytes().ends_with(end)));
-        for path in obeyed.paths.into_iter().chain(said) {
+        for path in obeyed.paths.into_iter().chain(obeyed.said) {
             match path.as_path().strip_prefix(within) {
                 // Of a folder that is all of the project only the hooks count.
                 Ok(path) if path.as_os_str().is_empty() => patterns.extend(HOOKS.map(|hook| format!("/{hook}"))),
@@ -168,7 +162,7 @@ mod tests {
         // So do programs that they name.
         assert_eq!(around("[filter \"a\"]\n\tclean = sh a/sub/tools/clean.sh %f\n"), ["/tools/clean.sh"]);
         assert!(around(&hooks("a/sub")).contains(&"/pre-commit".to_owned()));
-        // And what its hooks name, but for the modules of what they start.
+        // And what its hooks name.
         place.write("repo/.git/hooks/pre-commit", "a/sub/tools/check && python a/sub/lint/all.py && python -m lint\n");
         assert_eq!(around(""), ["/lint/all.py", "/tools/check"]);
         fs::remove_file(place.root.join("repo/.git/hooks/pre-commit")).expect("removed");

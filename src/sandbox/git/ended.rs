@@ -295,6 +295,7 @@ mod tests {
     use podbay_wire::keep::ImportedGit;
     use podbay_wire::keep::MoreImported;
     use podbay_wire::keep::NotImported;
+    use podbay_wire::keep::When;
 
     #[test]
     fn what_is_the_persons_now_and_what_is_not_is_told_apart() {
@@ -417,7 +418,8 @@ mod tests {
     #[test]
     fn what_may_run_of_an_earlier_session_is_said_and_the_rest_counted() {
         assert_eq!(Ended::default().told_what_may_run(), None);
-        let of = |n: usize| MayRun { path: format!("{n}/Makefile").as_str().into(), why: "a build runs it".to_owned() };
+        let of =
+            |n: usize| MayRun { path: format!("{n}/Makefile").as_str().into(), why: "a build runs it".to_owned(), when: When::ByItself };
         let said = |n: usize| match Ended::holding((0..n).map(of).collect()).told_what_may_run() {
             Some(Kind::Warning { message }) => message,
             other => panic!("{other:?}"),

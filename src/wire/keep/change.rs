@@ -100,6 +100,8 @@ pub enum LeftReason {
     MadeGit,
     #[error("may run on your machine: {why}")]
     MayRun { why: String },
+    #[error("comes with all that is in it or not at all, and {path} does not come")]
+    NotWhole { path: BytesPath },
     #[error("has another name now, {to}, which is left, so the old one is too")]
     Renamed { to: BytesPath },
     #[error("is not held by the snapshot ({why}), so it could not be brought back")]
@@ -142,6 +144,7 @@ impl LeftReason {
             | Self::HoldsLeft
             | Self::InLeft { .. }
             | Self::MayRun { .. }
+            | Self::NotWhole { .. }
             | Self::Renamed { .. } => false,
         }
     }

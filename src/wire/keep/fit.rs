@@ -107,6 +107,7 @@ impl ReviewAnswer {
             }
             Self::Applied(done) => {
                 done.git.fit(allowance);
+                done.may_run.fit(allowance);
                 done.applied.fit(allowance);
                 done.resumed.iter_mut().for_each(|resumed| resumed.fit(allowance));
             }
@@ -193,7 +194,6 @@ impl PreparedGit {
         // What is not there, or is said, nobody covers.
         cut(&mut self.obeyed.unread, MOST_NAMED, &mut { MOST_BYTES / 2 });
         self.obeyed.said.clear();
-        self.obeyed.modules.clear();
     }
 }
 
@@ -227,6 +227,7 @@ mod tests {
     use crate::keep::WaitingName;
     use crate::keep::WaitingRepository;
     use crate::keep::What;
+    use crate::keep::When;
     use podbay_soak as soak;
 
     /// The longest path, of characters that take most room in a text.
@@ -260,7 +261,7 @@ mod tests {
             aside: AsideGit { moved, ..AsideGit::default() },
             is_settled: false,
             goes_on: false,
-            held: (0..300).map(|n| MayRun { path: long(n), why: "x".repeat(4000) }).collect(),
+            held: (0..300).map(|n| MayRun { path: long(n), why: "x".repeat(4000), when: When::ByItself }).collect(),
             may_run: Named::default(),
         };
         assert!(!goes(GitAnswer::Settled(settled.clone())), "as it was");
@@ -310,7 +311,7 @@ mod tests {
             unkept: None,
         };
         let changes: Named<PathChange> = (0..300).map(change).collect();
-        let may_run: Named<MayRun> = (0..300).map(|n| MayRun { path: long(n), why: "x".repeat(100) }).collect();
+        let may_run: Named<MayRun> = (0..300).map(|n| MayRun { path: long(n), why: "x".repeat(100), when: When::ByItself }).collect();
         let names =
             |n: usize| WaitingName { name: long(n), old: None, new: "1".repeat(40), n_commits: None, subject: None, is_anew: false };
         let repository = WaitingRepository {
@@ -369,7 +370,7 @@ mod tests {
             reviews(ReviewAnswer::Ended(pending)),
             reviews(ReviewAnswer::Reviews { reviews: std::iter::repeat_n(review, 20).collect() }),
             reviews(ReviewAnswer::Difference(shown)),
-            reviews(ReviewAnswer::Applied(Box::new(ReviewApplied { applied, resumed: None, n_left: 1, git }))),
+            reviews(ReviewAnswer::Applied(Box::new(ReviewApplied { applied, resumed: None, may_run: Named::default(), n_left: 1, git }))),
         ];
         for mut kept in soak::sample(all, 3) {
             assert!(!goes(&kept), "as it was: {:.80}", format!("{kept:?}"));

@@ -180,9 +180,6 @@ pub struct Obeyed {
     /// The same paths as the settings have them, and those where nothing is yet, or a link; and programs that settings or hooks name.
     #[serde(default)]
     pub said: Vec<BytesPath>,
-    /// Folders that python looks for modules in when settings or hooks start it; empty: that of the project.
-    #[serde(default)]
-    pub modules: Vec<BytesPath>,
 }
 
 /// What the host read of repositories outside of the project that files `.git` below its top lead to.

@@ -85,6 +85,7 @@ pub use self::undo::UndoAnswer;
 pub use self::undo::UndoOrder;
 pub use self::undo::Undone;
 pub use self::undo::UndoneTurn;
+pub use self::undo::When;
 pub use self::waiting::WaitingGit;
 pub use self::waiting::WaitingName;
 pub use self::waiting::WaitingRepository;

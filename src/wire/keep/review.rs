@@ -235,6 +235,9 @@ pub struct ReviewApplied {
     pub applied: Applied,
     /// What was finished first because it had been interrupted.
     pub resumed: Option<Applied>,
+    /// Which of what was brought in may run on the person's machine later.
+    #[serde(default)]
+    pub may_run: Named<MayRun>,
     /// How many paths still wait.
     pub n_left: u64,
     /// What the session did with git, none of which is brought in by this. With no path left and nothing here the review is over.

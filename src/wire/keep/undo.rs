@@ -1,3 +1,5 @@
+use std::fmt;
+
 use serde::Deserialize;
 use serde::Serialize;
 
@@ -146,11 +148,32 @@ pub struct TurnEnded {
     pub passed_over: Named<PassedOver>,
 }
 
-/// A new or changed file that programs on the host run or obey by themselves.
+/// A new or changed file that programs on the host run or obey.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MayRun {
     pub path: BytesPath,
+    /// Which program, and when, in words.
     pub why: String,
+    pub when: When,
+}
+
+/// When a program obeys a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum When {
+    /// As soon as the person opens or enters the folder, commits, or starts an agent there: such a file waits until they say yes.
+    ByItself,
+    /// When they build, test, install or deploy: such a file is named.
+    WhenYouRunIt,
+}
+
+impl fmt::Display for When {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::ByItself => "by itself",
+            Self::WhenYouRunIt => "when you run it",
+        })
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

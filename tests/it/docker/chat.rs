@@ -19,7 +19,7 @@ use crate::support::scripted_model::Running;
 use crate::support::test_env::run;
 use crate::support::test_env::within;
 
-/// `podbay chat` in a terminal.
+/// `podbay chat`, or another command, in a terminal.
 pub(super) struct Talk {
     child: Box<dyn portable_pty::Child + Send + Sync>,
     hands: Box<dyn Write + Send>,
@@ -31,6 +31,13 @@ pub(super) struct Talk {
 
 impl Talk {
     pub(super) fn begin(env: &TestBox, project: &Path, model: &Running, more: &[&str]) -> Self {
+        let endpoint = model.endpoint();
+        let first = ["chat", "--model", "scripted", "--endpoint", &endpoint];
+        Self::run(env, project, &[&first, more].concat())
+    }
+
+    /// Runs any command in a terminal.
+    pub(super) fn run(env: &TestBox, project: &Path, words: &[&str]) -> Self {
         let size = PtySize { rows: 50, cols: 160, pixel_width: 0, pixel_height: 0 };
         let pty = native_pty_system().openpty(size).expect("a pty");
         let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_podbay"));
@@ -46,9 +53,9 @@ impl Talk {
                 command.env(name, value);
             }
         }
-        command.args(["chat", "--model", "scripted", "--endpoint", &model.endpoint(), "-C"]);
+        command.args(words);
+        command.arg("-C");
         command.arg(project);
-        command.args(more);
         let child = pty.slave.spawn_command(command).expect("starts");
         drop(pty.slave);
         let mut reader = pty.master.try_clone_reader().expect("a reader");
@@ -95,6 +102,11 @@ impl Talk {
         let pid = self.child.process_id().expect("it runs");
         nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid as i32), nix::sys::signal::Signal::SIGKILL).expect("killed");
         self.child.wait().expect("ends");
+    }
+
+    /// Waits for its end, and returns the exit code.
+    pub(super) fn ends(mut self) -> u32 {
+        self.child.wait().expect("ends").exit_code()
     }
 
     pub(super) fn leaves(mut self) -> String {

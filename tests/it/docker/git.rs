@@ -163,7 +163,10 @@ fn what_may_run_of_a_branch_that_is_not_checked_out_is_named_at_the_end() {
     let named: Vec<&str> = result["may_run"].as_array().expect("a list").iter().filter_map(Value::as_str).collect();
     assert_eq!(
         named,
-        ["Makefile: a build runs what it says", "package.json: a package manager runs what it says (it is in what was done with git)"]
+        [
+            "Makefile: make obeys it when you run it",
+            "package.json: npm or another package manager of node obeys it when you run it (it is in what was done with git)"
+        ]
     );
     assert_eq!(git(&env, &["log", "--format=%s", "side", "main"]).lines().count(), 3, "it was taken over all the same");
     env.assert_no_container();

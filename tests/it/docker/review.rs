@@ -16,6 +16,7 @@ use serde_json::json;
 use sha2::Digest;
 use sha2::Sha256;
 
+use super::chat::Talk;
 use super::cut_off;
 use super::cut_off::cut_off;
 use super::test_box::TestBox;
@@ -76,9 +77,14 @@ fn enter(root: &Path, folder: &Path, all: &mut BTreeMap<PathBuf, String>) {
 }
 
 pub(super) fn held_back(env: &TestBox, command: &str, flags: &[&str]) -> Value {
+    held_back_to(env, command, flags, 0)
+}
+
+/// The same for a run that ends with this code.
+pub(super) fn held_back_to(env: &TestBox, command: &str, flags: &[&str], code: i32) -> Value {
     let model = ScriptedModel::new().calls("bash", json!({ "command": command })).says("Done.").start_blocking();
     let mut task = env.task(&model, &["change it all", "--changes", "review"]);
-    run(task.args(flags)).expect(0).json()
+    run(task.args(flags)).expect(code).json()
 }
 
 pub(super) fn review(env: &TestBox, arguments: &[&str]) -> Done {
@@ -203,14 +209,63 @@ fn what_a_task_did_that_was_not_done_is_not_brought_in_at_once() {
 #[test]
 fn what_is_brought_in_at_once_does_not_wait_and_what_is_left_is_named_with_the_way_to_it() {
     let Some(env) = TestBox::new() else { return };
-    let command = "echo all: > Makefile; echo fine > fine.txt";
+    let command = "echo ./on-enter > .envrc; echo fine > fine.txt";
     let model = ScriptedModel::new().calls("bash", json!({ "command": command })).says("Done.").start_blocking();
-    let done = run(&mut env.task(&model, &["work", "--changes", "review", "--apply"])).expect(0);
-    let said = done.says(&["1 path changed, not in your project yet", "new     Makefile", "--auto-run"]).stderr.clone();
-    assert!(env.path("fine.txt").exists() && !said.contains("new     fine.txt"), "{said}");
-    review(&env, &["apply", "--auto-run"]).expect(0);
-    assert!(env.path("Makefile").exists());
+    let done = run(&mut env.task(&model, &["work", "--changes", "review", "--apply"])).expect(9);
+    let done = done.says(&["1 path changed, not in your project yet", "new     .envrc", "--accept-auto-run"]);
+    let (said, result) = (done.stderr.clone(), done.json());
+    assert!(env.path("fine.txt").exists() && !env.path(".envrc").exists() && !said.contains("new     fine.txt"), "{said}");
+    assert_eq!((&result["status"], &result["exit_code"], &result["error"]), (&json!("completed"), &json!(9), &Value::Null), "{result}");
+    assert!(review(&env, &["apply"]).expect(9).text().contains("nothing was brought in"));
+    assert!(review(&env, &["apply", "--accept-auto-run"]).expect(0).text().contains(".envrc: direnv obeys it by itself"));
+    assert!(env.path(".envrc").exists());
     assert_eq!(volumes(&env), Vec::<String>::new());
+}
+
+#[test]
+fn what_runs_by_itself_comes_with_a_run_that_says_yes_and_what_you_run_with_any() {
+    let Some(env) = TestBox::new() else { return };
+    env.write("package.json", "{\"version\":\"1.0.0\"}\n");
+    env.write(".github/workflows/ci.yml", "old\n");
+    let bump = "sed -i s/1.0.0/1.0.1/ package.json; echo new > .github/workflows/ci.yml; printf 'all:\\n' > Makefile";
+    let result = held_back(&env, bump, &["--apply"]);
+    assert_eq!((&result["applied"], &result["review"]), (&json!(true), &Value::Null), "{result}");
+    assert!(env.read("package.json").contains("1.0.1") && env.path("Makefile").exists(), "{result}");
+    assert_eq!(env.read(".github/workflows/ci.yml"), "new\n");
+    for name in ["package.json: npm", "Makefile: make obeys it when you run it", ".github/workflows/ci.yml: a CI server"] {
+        assert!(result["may_run"].to_string().contains(name), "{name}: {result}");
+    }
+    held_back(&env, "echo x > .envrc", &["--apply", "--accept-auto-run"]);
+    assert_eq!(env.read(".envrc"), "x\n");
+    let model = ScriptedModel::new().says("Done.").start_blocking();
+    run(&mut env.task(&model, &["work", "--changes", "review", "--accept-auto-run"])).expect(2).says(&["there is no --apply"]);
+    env.assert_no_container();
+}
+
+#[test]
+fn a_person_at_a_terminal_is_asked_about_what_runs_by_itself() {
+    let Some(env) = TestBox::new() else { return };
+    let question = "Bring in what runs by itself on your machine, too? [y/N] ";
+    let answered = |words: &[&str], keys: &str| {
+        let mut talk = Talk::run(&env, &env.project(), words);
+        let shown = talk.sees(question);
+        assert!(shown.contains(".envrc may run on your machine: direnv obeys it by itself"), "{shown}");
+        // Keys that come before the question can be read are thrown away.
+        std::thread::sleep(Duration::from_millis(600));
+        talk.types(keys);
+        talk.ends()
+    };
+    held_back(&env, "echo x > .envrc; echo fine > fine.txt", &[]);
+    assert_eq!(answered(&["review", "apply"], "\n"), 9);
+    assert!(env.path("fine.txt").exists() && !env.path(".envrc").exists());
+    assert_eq!(answered(&["review", "apply"], "y\n"), 0);
+    assert_eq!((env.read(".envrc").as_str(), volumes(&env)), ("x\n", Vec::new()));
+    let model = ScriptedModel::new().calls("bash", json!({"command": "echo y > .envrc"})).says("Done.").start_blocking();
+    let endpoint = model.endpoint();
+    let words = ["run", "work", "--changes", "review", "--apply", "--model", "scripted", "--endpoint", &endpoint];
+    assert_eq!(answered(&words, "y\n"), 0);
+    assert_eq!(env.read(".envrc"), "y\n");
+    env.assert_no_container();
 }
 
 #[test]
@@ -236,14 +291,14 @@ fn a_folder_that_a_run_renamed_stays_whole_when_the_old_one_is_gone() {
     for name in ["1", "2"] {
         env.write(&format!("src/{name}"), format!("{name}\n"));
     }
-    env.write("Makefile", "all:\n");
+    env.write(".envrc", "true\n");
     // What runs by itself waits on; the rest is brought in, and with it the old name goes from the project.
-    held_back(&env, "mv src lib; echo agent >> lib/1; echo x: >> Makefile", &["--apply"]);
+    held_back_to(&env, "mv src lib; echo agent >> lib/1; echo x >> .envrc", &["--apply"], 9);
     assert!(!env.path("src").exists());
     let read = || (env.read("lib/1"), env.read("lib/2"));
     let whole = ("1\nagent\n".to_owned(), "2\n".to_owned());
     assert_eq!(read(), whole);
-    go_on("true", &["--apply"]);
+    held_back_to(&env, "true", &["--continue", "--apply"], 9);
     assert_eq!(read(), whole, "nothing was done");
     review(&env, &["discard"]).expect(0);
     // So it is when the person gives the folder another name.
@@ -313,28 +368,28 @@ fn what_is_dangerous_is_not_brought_in_and_what_runs_by_itself_only_when_asked()
         "attack.sh",
         "cat .env; mv .vscode aside; echo x > .git/hooks; cp /bin/true suid; chmod 4755 suid; ln -s /etc/passwd out; ln -s ../.. up; \
          mkfifo pipe; mkdir -p sub/.git/hooks && echo x > sub/.git/hooks/post-checkout; echo all: > Makefile; \
-         mkdir -p .github/workflows && echo x > .github/workflows/ci.yml; echo fine > fine.txt; true",
+         mkdir .husky && echo x > .husky/pre-push; echo x > .envrc; echo fine > fine.txt; true",
     );
     let model = ScriptedModel::new().calls("bash", json!({"command": "sh attack.sh"})).says("Done.").start_blocking();
     let result = run(&mut env.task(&model, &["work", "--changes", "review"])).expect(0).says(&["may run on your machine:"]).json();
     let told = model.requests().last().expect("a request").to_string();
     assert!(!told.contains("sesame"), "a secret is hidden in the copy too: {told}");
     assert!(result["may_run"].to_string().contains("Makefile"), "{result}");
-    let done = review(&env, &["apply"]).expect(1).text();
+    let done = review(&env, &["apply"]).expect(9).text();
     for words in ["out would be a link to /etc/passwd", "up would be a link", "pipe is not held", "sub/.git belongs to git"] {
         assert!(done.contains(words), "{words}: {done}");
     }
-    for words in ["Makefile may run on your machine: ", ".github/workflows/ci.yml may run on your machine: ", "--auto-run"] {
+    for words in [".envrc may run on your machine: ", ".husky/pre-push may run on your machine: ", "--accept-auto-run"] {
         assert!(done.contains(words), "{words}: {done}");
     }
     assert_eq!(env.read("fine.txt"), "fine\n");
     assert_eq!(env.path("suid").metadata().expect("there").mode() & 0o7777, 0o755, "no command can set the bit");
-    for path in ["out", "up", "pipe", "sub/.git", "Makefile", ".github", "aside", ".git/hooks"] {
+    for path in ["out", "up", "pipe", "sub/.git", ".envrc", ".husky", ".git/hooks"] {
         assert!(env.path(path).symlink_metadata().is_err(), "{path}");
     }
-    assert_eq!(env.read(".vscode/settings.json"), "{}\n");
-    review(&env, &["apply", "--auto-run"]).expect(1);
-    assert!(env.path("Makefile").exists() && env.path(".github/workflows/ci.yml").exists() && !env.path("sub/.git").exists());
+    assert_eq!(env.read("Makefile"), "all:\n");
+    review(&env, &["apply", "--accept-auto-run"]).expect(9);
+    assert!(env.path(".envrc").exists() && env.path(".husky/pre-push").exists() && !env.path("sub/.git").exists());
     review(&env, &["discard"]).expect(0);
     env.assert_no_container();
 }
@@ -351,10 +406,10 @@ fn what_the_person_changed_meanwhile_stays_or_is_put_together() {
     env.write("theirs.txt", "the person's\n");
     let shown = review(&env, &["diff"]).expect(0).text();
     assert!(!shown.contains("theirs.txt"), "{shown}");
-    let done = review(&env, &["apply"]).expect(1).text();
+    let done = review(&env, &["apply"]).expect(9).text();
     assert!(done.contains("left as it is: both.txt was changed by somebody else since"), "{done}");
     assert_eq!((env.read("both.txt").as_str(), env.read("made.txt").as_str()), ("one\ntwo\nthree\nfour\n5\n", "x\n"));
-    let done = review(&env, &["apply", id.as_str().expect("an id"), "--merge"]).expect(1).text();
+    let done = review(&env, &["apply", id.as_str().expect("an id"), "--merge"]).expect(9).text();
     assert!(done.contains("both.txt (lines of both sides put together)"), "{done}");
     assert_eq!((env.read("both.txt").as_str(), env.read("clash.txt").as_str()), ("1\ntwo\nthree\nfour\n5\n", "the person's\n"));
     assert_eq!(env.read("theirs.txt"), "the person's\n");
@@ -707,7 +762,7 @@ fn two_runs_whose_changes_are_held_back_stand_side_by_side() {
     review(&env, &["diff"]).expect(2).says(&["several reviews wait", &ids[0], &ids[1]]);
     review(&env, &["apply", &ids[0]]).expect(0);
     assert_eq!((env.read("file").as_str(), env.path("made2").exists()), ("1\n", false));
-    let done = review(&env, &["apply", &ids[1]]).expect(1).text();
+    let done = review(&env, &["apply", &ids[1]]).expect(9).text();
     assert!(done.contains("file was changed by somebody else since") && env.path("made2").exists(), "{done}");
     review(&env, &["discard", &ids[1]]).expect(0);
     assert_eq!(volumes(&env), Vec::<String>::new());

@@ -20,6 +20,7 @@ use super::git_below::make_below;
 use super::git_below::make_linked;
 use super::review;
 use super::review::held_back;
+use super::review::held_back_to;
 use super::review::review;
 use super::test_box::TestBox;
 use super::test_box::alone_with_gc;
@@ -161,20 +162,34 @@ fn files_come_without_their_commits_and_commits_without_a_change_wait_too() {
 #[test]
 fn commits_that_hold_what_may_run_come_no_sooner_than_that() {
     let Some(env) = repository() else { return };
-    let result = held_back(&env, "echo all: > Makefile; echo b > b.txt; git add .; git commit -q -m two", &[]);
-    let done = review(&env, &["apply"]).expect(0).text();
-    assert!(done.contains("--auto-run") && done.contains("what was done with git still waits"), "{done}");
-    assert_eq!((subjects(&env).as_str(), env.path("Makefile").exists()), ("one\n", false));
-    review(&env, &["apply", &id(&result), "--auto-run"]).expect(0);
+    let result = held_back(&env, "echo x > .envrc; echo b > b.txt; git add .; git commit -q -m two", &[]);
+    let done = review(&env, &["apply"]).expect(9).text();
+    assert!(done.contains("--accept-auto-run") && done.contains("what was done with git still waits"), "{done}");
+    assert_eq!((subjects(&env).as_str(), env.path(".envrc").exists()), ("one\n", false));
+    review(&env, &["apply", &id(&result), "--accept-auto-run"]).expect(0);
     assert_eq!((subjects(&env).as_str(), status(&env).as_str()), ("two\none\n", ""));
     // No file shows it.
     let hides = "git checkout -q -b side; mkdir .husky; echo x > .husky/pre-push; git add .; git commit -q -m side; git checkout -q main";
-    let result = held_back(&env, hides, &["--apply"]);
+    let result = held_back_to(&env, hides, &["--apply"], 9);
     assert!(result["warnings"].to_string().contains("what was done with git still waits"), "{result:#}");
-    let done = review(&env, &["apply", &id(&result)]).expect(0).text();
+    let done = review(&env, &["apply", &id(&result)]).expect(9).text();
     assert!(done.contains(".husky/pre-push may run on your machine"), "{done}");
     assert_eq!(git(&env, &["branch", "--format=%(refname:short)"]), "main\n");
-    review(&env, &["apply", "--auto-run"]).expect(0);
+    review(&env, &["apply", "--accept-auto-run"]).expect(0);
+    assert_eq!(git(&env, &["branch", "--format=%(refname:short)"]), "main\nside\n");
+    assert_nothing_waits(&env);
+}
+
+/// A commit that holds what runs when somebody runs it is no other than the rest.
+#[test]
+fn commits_that_hold_what_you_run_come_with_the_rest_and_are_named() {
+    let Some(env) = repository() else { return };
+    let work = "echo '{}' > package.json; mkdir -p .github/workflows; echo x > .github/workflows/ci.yml; git add .; git commit -q -m two; \
+                git checkout -q -b side; echo all: > Makefile; git add .; git commit -q -m side; git checkout -q main";
+    let result = held_back(&env, work, &["--apply"]);
+    assert_eq!((&result["applied"], &result["review"]), (&json!(true), &Value::Null), "{result:#}");
+    assert!(result["may_run"].to_string().contains("package.json: npm"), "{result:#}");
+    assert_eq!((subjects(&env).as_str(), status(&env).as_str()), ("two\none\n", ""));
     assert_eq!(git(&env, &["branch", "--format=%(refname:short)"]), "main\nside\n");
     assert_nothing_waits(&env);
 }
@@ -184,7 +199,7 @@ fn a_branch_that_moved_meanwhile_stays_and_what_is_discarded_is_gone() {
     let Some(env) = repository() else { return };
     held_back(&env, "echo two >> a.txt; git commit -q -a -m two; git branch side", &[]);
     git(&env, &["commit", "-q", "--allow-empty", "-m", "mine"]);
-    review(&env, &["apply"]).expect(1).says(&["refs/heads/main: was moved here meanwhile", "podbay review discard"]);
+    review(&env, &["apply"]).expect(9).says(&["refs/heads/main: was moved here meanwhile", "podbay review discard"]);
     assert_eq!((subjects(&env).as_str(), env.read("a.txt").as_str()), ("mine\none\n", "one\ntwo\n"));
     assert_eq!(git(&env, &["log", "--format=%s", "side"]), "two\none\n");
     assert!(review(&env, &["list"]).expect(0).text().contains("commits: main "));
@@ -206,7 +221,7 @@ fn a_branch_waits_while_the_person_merges_into_it_and_comes_when_that_is_over() 
     let (text, is_good) = try_git(&env, "", &["merge", "own"]);
     assert!(!is_good, "there is a conflict: {text}");
     give_all(&env.project());
-    review(&env, &["apply"]).expect(1).says(&["refs/heads/main: is checked out here", "a merge is not finished here"]);
+    review(&env, &["apply"]).expect(9).says(&["refs/heads/main: is checked out here", "a merge is not finished here"]);
     assert_eq!(subjects(&env), "mine\none\n");
     // They think better of it, or would, if the branch had moved.
     git(&env, &["merge", "--abort"]);
@@ -220,12 +235,12 @@ fn what_came_and_was_removed_since_does_not_come_again() {
     let Some(env) = repository() else { return };
     held_back(&env, "echo two >> a.txt; git commit -q -a -m two; git branch feat; echo x >> a.txt; git stash -q", &[]);
     git(&env, &["commit", "-q", "--allow-empty", "-m", "mine"]);
-    review(&env, &["apply"]).expect(1).says(&["refs/heads/main: was moved here meanwhile"]);
+    review(&env, &["apply"]).expect(9).says(&["refs/heads/main: was moved here meanwhile"]);
     git(&env, &["branch", "-q", "-D", "feat"]);
     git(&env, &["stash", "drop", "-q"]);
     let listed = review(&env, &["list"]).expect(0).text();
     assert!(listed.contains("commits: main ") && !listed.contains("feat") && !listed.contains("stash"), "{listed}");
-    let done = review(&env, &["apply"]).expect(1).text();
+    let done = review(&env, &["apply"]).expect(9).text();
     assert!(!done.contains("feat") && !done.contains("stash"), "{done}");
     assert_eq!((git(&env, &["branch", "--format=%(refname:short)"]).as_str(), git(&env, &["stash", "list"]).as_str()), ("main\n", ""));
     review(&env, &["discard"]).expect(0);

@@ -37,7 +37,7 @@ fn no_repository_without_a_name_comes_with_a_review_nor_unasked_with_its_commits
     env.write("src/x.txt", "x\n");
     give_all(&env.project());
     held_back(&env, &format!("{}; {}; echo fine > src/fine.txt", bare(&env, "src"), bare(&env, "new/deep")), &[]);
-    let done = review(&env, &["apply", "--auto-run"]).expect(1).text();
+    let done = review(&env, &["apply", "--accept-auto-run"]).expect(9).text();
     for path in ["src/HEAD", "src/objects", "src/refs", "new/deep/HEAD"] {
         assert!(done.contains(&format!("{path} belongs to git")), "{path}: {done}");
     }
@@ -47,7 +47,7 @@ fn no_repository_without_a_name_comes_with_a_review_nor_unasked_with_its_commits
     // On a branch that is not checked out.
     let commit = "git checkout -q -b side; {}; git add deep; git commit -q -m side; git checkout -q main";
     held_back(&env, &commit.replace("{}", &bare(&env, "deep")), &[]);
-    let done = review(&env, &["apply"]).expect(0).text();
+    let done = review(&env, &["apply"]).expect(9).text();
     assert!(done.contains("deep/HEAD may run on your machine") && done.contains("git still waits"), "{done}");
     assert_eq!(git(&env, &["branch", "--format=%(refname:short)"]), "main\n");
     review(&env, &["discard"]).expect(0);
@@ -61,7 +61,7 @@ fn hooks_in_a_folder_that_settings_name_come_with_a_review_only_when_asked_for()
     git(&env, &["config", "core.hooksPath", &env.path("tools/hooks").display().to_string()]);
     git(&env, &["config", "includeIf.onbranch:main.path", "../conf/own"]);
     env.write("mk/inc", "all:\n");
-    std::os::unix::fs::symlink("mk/inc", env.path("Makefile")).expect("linked");
+    std::os::unix::fs::symlink("mk/inc", env.path(".envrc")).expect("linked");
     give_all(&env.project());
     let pwn = env.beside("pwn").display().to_string();
     let hook = |folder: &str| {
@@ -73,26 +73,29 @@ fn hooks_in_a_folder_that_settings_name_come_with_a_review_only_when_asked_for()
     for path in ["tools/hooks/pre-commit", "conf/own", "mk/inc"] {
         assert!(result["may_run"].to_string().contains(path), "{path}: {result:#}");
     }
-    let done = review(&env, &["apply"]).expect(0).text();
-    assert!(done.contains("tools/hooks/pre-commit may run on your machine: git runs or obeys it") && done.contains("--auto-run"), "{done}");
+    let done = review(&env, &["apply"]).expect(9).text();
+    assert!(
+        done.contains("tools/hooks/pre-commit may run on your machine: git runs or obeys it") && done.contains("--accept-auto-run"),
+        "{done}"
+    );
     let commit = || {
         git(&env, &["commit", "-q", "--allow-empty", "-m", "mine"]);
         std::fs::remove_file(env.beside("pwn")).is_ok()
     };
     assert!(!commit() && env.path("b.txt").exists() && env.read("mk/inc") == "all:\n", "{done}");
-    review(&env, &["apply", "--auto-run"]).expect(0);
+    review(&env, &["apply", "--accept-auto-run"]).expect(0);
     assert!(commit(), "it was a hook that the person's git obeys");
     for folder in ["tools", "conf"] {
         std::fs::remove_dir_all(env.path(folder)).expect("removed");
     }
     // A link leads there.
     held_back(&env, &format!("{}; ln -s evil tools", hook("evil/hooks")), &[]);
-    let done = review(&env, &["apply"]).expect(0).text();
+    let done = review(&env, &["apply"]).expect(9).text();
     assert!(done.contains("tools may run on your machine") && !commit(), "{done}");
     review(&env, &["discard"]).expect(0);
     let branch = format!("git checkout -q -b side; {}; git add tools; git commit -q -m side; git checkout -q main", hook("tools/hooks"));
     held_back(&env, &branch, &[]);
-    let done = review(&env, &["apply"]).expect(0).text();
+    let done = review(&env, &["apply"]).expect(9).text();
     assert!(done.contains("tools/hooks/pre-commit may run on your machine"), "{done}");
     assert_eq!(git(&env, &["branch", "--format=%(refname:short)"]), "main\n");
     review(&env, &["discard"]).expect(0);
@@ -119,10 +122,10 @@ fn hooks_that_a_repository_around_the_project_names_come_only_when_asked_for() {
         git(&env, &["commit", "-q", "--allow-empty", "-m", "mine"]);
         std::fs::remove_file(env.beside("pwn")).is_ok()
     };
-    let done = review(&env, &["apply"]).expect(0).text();
+    let done = review(&env, &["apply"]).expect(9).text();
     assert!(done.contains("tools/hooks/pre-commit may run on your machine") && env.path("b.txt").exists(), "{done}");
     assert!(!commit(), "{done}");
-    review(&env, &["apply", "--auto-run"]).expect(0);
+    review(&env, &["apply", "--accept-auto-run"]).expect(0);
     assert!(commit(), "it was a hook that the person's git obeys");
     env.assert_no_container();
 }

@@ -77,7 +77,7 @@ fn what_is_in_a_folder_that_a_session_closed_is_named_and_stays() {
         assert_eq!(warnings(&result), [""; 0]);
         let Some(env) = project() else { return };
         held_back(&env, &work_and_close("/sub", closed), &[]);
-        let applied = review(&env, &["apply"]).expect(1).text();
+        let applied = review(&env, &["apply"]).expect(9).text();
         assert!(applied.contains("sub is not held by the snapshot"), "{applied}");
         assert_eq!((env.read("a.txt"), env.read("sub/in.txt")), ("one\ntwo\n".to_owned(), "one\n".to_owned()));
         // The commit is there, and comes when it is asked for.

@@ -302,7 +302,7 @@ fn g_06_what_may_run_on_the_host_later_is_named_at_the_end() {
     let settings = settings.to_str().expect("UTF-8");
     let done = run(&mut env.task(&model, &["work", "--config", settings]))
         .expect(0)
-        .says(&["may run on your machine:", "package.json: a package manager runs what it says"]);
+        .says(&["may run on your machine:", "package.json: npm or another package manager of node obeys it when you run it"]);
     let files = done.json()["may_run"].to_string();
     for name in [".vscode/tasks.json: ", ".github/workflows/ci.yml: ", "sub/Makefile: ", "AGENTS.md: ", "package.json: ", "tools/a.run: "] {
         assert!(files.contains(name), "{name}: {files}");

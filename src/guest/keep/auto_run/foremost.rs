@@ -64,11 +64,12 @@ fn form(file: &MayRun) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use podbay_wire::keep::When;
 
     fn named(files: impl Iterator<Item = (bool, String, &'static str)>) -> (u64, Vec<String>) {
         let mut foremost = Foremost::default();
         for (was_there, path, why) in files {
-            foremost.add(MayRun { path: path.as_str().into(), why: why.to_owned() }, was_there);
+            foremost.add(MayRun { path: path.as_str().into(), why: why.to_owned(), when: When::WhenYouRunIt }, was_there);
         }
         let named = foremost.named();
         (named.n, named.first.iter().map(|file| file.path.to_text()).collect())

@@ -14,8 +14,8 @@ fn commits_that_hold_what_may_run_come_only_when_asked() {
     case.prepare();
     // It is in the history alone, on a branch that is not checked out, below a tag, in a stash; and what the person has is no new thing.
     case.in_session(&["checkout", "-q", "-b", "side"]);
-    case.commit("deep/build.rs");
-    case.in_session(&["rm", "-q", "deep/build.rs", "Makefile"]);
+    case.commit("deep/.envrc");
+    case.in_session(&["rm", "-q", "deep/.envrc", "Makefile"]);
     case.in_session(&["commit", "-q", "-m", "gone"]);
     case.in_session(&["checkout", "-q", "main"]);
     case.commit("tools/x.run");
@@ -25,12 +25,12 @@ fn commits_that_hold_what_may_run_come_only_when_asked() {
         assert!(!settled.is_settled && settled.imported.repositories.is_empty(), "{settled:?}");
         settled.held.first.iter().map(|file| file.path.to_text()).collect()
     };
-    assert_eq!(held(&[]), ["deep/build.rs"]);
-    assert_eq!(held(&["*.run"]), ["deep/build.rs", "tools/x.run"]);
+    assert_eq!(held(&[]), ["deep/.envrc"]);
+    assert_eq!(held(&["*.run"]), ["deep/.envrc", "tools/x.run"]);
     assert_eq!(case.sample.git(&["rev-parse", "HEAD"]).trim(), theirs);
     let asked_for = case.accept(None);
     assert!(asked_for.is_settled && asked_for.held.is_empty());
-    assert_eq!(asked_for.may_run.first[0].path.to_text(), "deep/build.rs", "it is named, though it was asked for");
+    assert_eq!(asked_for.may_run.first[0].path.to_text(), "deep/.envrc", "it is named, though it was asked for");
     assert!(case.subjects().contains("joined\n"));
     let case = Case::of(committed());
     case.prepare();
@@ -121,9 +121,9 @@ fn a_tag_of_something_else_than_a_commit_is_looked_through_as_well() {
     let (top, _) = tree(&case, &[("40000", ".vscode", &inner), ("100644", "b", &id)]);
     case.in_session(&["update-ref", "refs/tags/tt", &top]);
     case.in_session(&["tag", "-a", "-m", "tag of a tag", "outer", "tt"]);
-    assert_eq!(held(&case), [".vscode/tasks.json: an editor runs what it says"]);
+    assert_eq!(held(&case), [".vscode/tasks.json: VS Code obeys it by itself"]);
     case.in_session(&["tag", "-d", "outer"]);
-    assert_eq!(held(&case), [".vscode/tasks.json: an editor runs what it says"]);
+    assert_eq!(held(&case), [".vscode/tasks.json: VS Code obeys it by itself"]);
     case.in_session(&["update-ref", "-d", "refs/tags/tt"]);
     assert_eq!(held(&case), [""; 0]);
     assert_eq!(case.sample.git(&["tag"]), "of-a-file\nplain\n");
@@ -135,9 +135,9 @@ fn a_branch_that_holds_more_than_can_be_listed_is_named_and_waits() {
     let case = Case::of(committed());
     case.prepare_for(Some("s-1"));
     case.in_session(&["branch", "bomb", &bomb(&case)]);
-    case.commit("build.rs");
+    case.commit(".envrc");
     let begun = std::time::Instant::now();
-    assert_eq!(held(&case), ["build.rs: a build runs what it says", "refs/heads/bomb: it holds more than can be looked through"]);
+    assert_eq!(held(&case), [".envrc: direnv obeys it by itself", "refs/heads/bomb: it holds more than can be looked through"]);
     assert!(begun.elapsed() < std::time::Duration::from_mins(3), "{:?}", begun.elapsed());
     assert_eq!(case.subjects(), "a\n");
 }

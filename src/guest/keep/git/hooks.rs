@@ -2,18 +2,15 @@
 //! others include, and programs; because links in a repository lead there; or because the hooks of one name it. Whoever can write them runs
 //! programs at the person's next git command.
 
-mod folders;
-mod programs;
-mod python;
-mod scripts;
+mod named;
 mod trees;
-mod words;
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+pub(crate) use self::named::named_in;
 use super::config;
 use super::config::Entry;
 use super::find::MAX_POINTER;
@@ -169,15 +166,10 @@ struct All<'a> {
     is_cut: bool,
     said: BTreeSet<Vec<u8>>,
     programs: BTreeSet<Vec<u8>>,
-    /// What only scripts name that are named themselves. They are a command's to write, so that theirs come last where there are too many.
-    deeper: BTreeSet<Vec<u8>>,
-    /// A script is being read, and not a hook.
-    is_deeper: bool,
-    /// How often a name was looked for in all places that it could mean.
+    /// How often a name was looked for in all places that it could mean, and how often one of a text was.
     n_looks: Cell<usize>,
-    /// Folders that python looks for modules in.
-    modules: BTreeSet<Vec<u8>>,
-    /// Hooks and scripts that were read, each with the working tree that it runs in.
+    n_words: Cell<usize>,
+    /// Hooks that were read, each with the working tree that it runs in.
     texts: BTreeSet<(Vec<u8>, Vec<u8>)>,
     /// Repositories that were looked at, each with a working tree.
     seen: BTreeSet<(Vec<u8>, Vec<u8>)>,
@@ -185,9 +177,9 @@ struct All<'a> {
 
 impl<'a> All<'a> {
     fn new(project: &'a Folder, place: &'a [u8]) -> Self {
-        let (paths, unread, said, programs, deeper, modules) = Default::default();
-        let (is_cut, is_deeper, n_looks, texts, seen) = Default::default();
-        Self { project, place, paths, unread, is_cut, said, programs, deeper, is_deeper, n_looks, modules, texts, seen }
+        let (paths, unread, said, programs) = Default::default();
+        let (is_cut, n_looks, n_words, texts, seen) = Default::default();
+        Self { project, place, paths, unread, is_cut, said, programs, n_looks, n_words, texts, seen }
     }
 
     /// Reads the settings of one working tree. `in_project`: whether the files are of the project, where a command could change them.
@@ -417,14 +409,12 @@ impl<'a> All<'a> {
         let texts = |paths: BTreeSet<Vec<u8>>, most| paths.into_iter().take(most).map(BytesPath::from_bytes).collect();
         let is_new = |path: &&Vec<u8>| !self.said.contains(*path);
         let programs = self.programs.iter().filter(is_new).take(MAX_SAID);
-        let deeper = self.deeper.iter().filter(is_new).filter(|path| !self.programs.contains(*path)).take(MAX_SAID);
-        let said = self.said.iter().take(MAX_SAID).chain(programs).chain(deeper).cloned().collect();
+        let said = self.said.iter().take(MAX_SAID).chain(programs).cloned().collect();
         Obeyed {
             paths: texts(self.paths, MAX_FILES),
             unread: texts(self.unread, MAX_FILES),
             is_cut: self.is_cut,
-            said: texts(said, 3 * MAX_SAID),
-            modules: texts(self.modules, MAX_SAID),
+            said: texts(said, 2 * MAX_SAID),
         }
     }
 }

@@ -76,6 +76,7 @@ pub use find::find;
 pub use folder::Folder;
 pub(crate) use folder::Kind;
 pub use hooks::HOOKS;
+pub(crate) use hooks::named_in;
 pub use hooks::obeyed;
 pub use hooks::obeyed_at_start;
 pub use hooks::obeyed_below;

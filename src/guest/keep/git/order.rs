@@ -23,6 +23,7 @@ use super::record::Start;
 use super::record::Started;
 use super::record::check_id;
 use super::repository::linked;
+use super::touched::Holding;
 use super::touched::Touched;
 use super::touched::touched;
 use crate::keep::review;
@@ -44,6 +45,7 @@ use podbay_wire::keep::PreparedGit;
 use podbay_wire::keep::PreparedRepository;
 use podbay_wire::keep::ReviewedGit;
 use podbay_wire::keep::SettledGit;
+use podbay_wire::keep::When;
 use podbay_wire::keep::name_of_review;
 
 /// How long the project is looked through for repositories, and how long git may work on an import.
@@ -183,14 +185,17 @@ fn settle(folders: &Folders<'_>, project: &Folder, starts: &Folder, left: &Left<
     if let Some(ReviewedGit { auto_run, with_auto_run }) = left.review {
         let place = review::place_of(folders.state, name_of_review(id));
         let held = staged(folders, starts, left, &places, |import| touched(import, project, (auto_run, place.as_bytes()), true)?.holding());
+        let held = match held {
+            Err(fault) if *with_auto_run => Holding { may_run: Named::from_iter([unlooked(&fault)]), ..Holding::default() },
+            held => held?,
+        };
+        asked_for = held.may_run;
         if *with_auto_run {
-            (asked_for, unread) = held.unwrap_or_else(|fault| (Named::from_iter([unlooked(&fault)]), Unlooked::default()));
+            unread = held.broken;
+        } else if !held.held.is_empty() {
+            return Ok(SettledGit { held: held.held, ..SettledGit::default() });
         } else {
-            let (held, lost) = held?;
-            if !held.is_empty() {
-                return Ok(SettledGit { held, ..SettledGit::default() });
-            }
-            broken = lost;
+            broken = held.broken;
         }
     }
     // What came, or was told not to come, is not looked at again for what is still to be moved.
@@ -199,7 +204,7 @@ fn settle(folders: &Folders<'_>, project: &Folder, starts: &Folder, left: &Left<
         _ if is_done => (Named::default(), ImportedGit::default()),
         Some(_) => (Named::default(), staged(folders, starts, left, &places, |all| import(&Import { unlooked: &broken, ..*all }))?),
         None => staged(folders, starts, left, &places, |all| {
-            let Touched { may_run, unlooked } = touched(all, project, (left.auto_run, left.place), false)?;
+            let Touched { may_run, unlooked, .. } = touched(all, project, (left.auto_run, left.place), false)?;
             Ok((may_run, import(&Import { unlooked: &unlooked, ..*all })?))
         })?,
     };
@@ -239,7 +244,8 @@ fn settle(folders: &Folders<'_>, project: &Folder, starts: &Folder, left: &Left<
 
 /// Says of commits that were asked for why nobody knows what they hold.
 fn unlooked(fault: &Fault) -> MayRun {
-    MayRun { path: BytesPath::from_bytes(TOP), why: format!("its commits could not be looked through: {fault}") }
+    let why = format!("its commits could not be looked through: {fault}");
+    MayRun { path: BytesPath::from_bytes(TOP), why, when: When::ByItself }
 }
 
 /// Returns what of that which nobody could read, and which was asked for, came all the same; of the rest it is said that it cannot be read.
@@ -251,7 +257,7 @@ fn came_unread(unread: Unlooked, imported: &mut ImportedGit) -> Vec<MayRun> {
             let left = imported.repositories.get_mut(at).and_then(|one| one.not_imported.iter_mut().find(|left| left.what == name.what));
             match left {
                 Some(left) => left.why = format!("{}; {}", left.why, name.why),
-                None => came.push(MayRun { path: name.what, why: name.why }),
+                None => came.push(MayRun { path: name.what, why: name.why, when: When::ByItself }),
             }
         }
     }

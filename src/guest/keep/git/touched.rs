@@ -47,6 +47,7 @@ use podbay_wire::BytesPath;
 use podbay_wire::Fault;
 use podbay_wire::keep::MayRun;
 use podbay_wire::keep::Named;
+use podbay_wire::keep::When;
 
 /// What is said of a folder that would be a repository once it is checked out.
 const BARE: &str = "git takes the folder that it is in for a repository and obeys it";
@@ -81,7 +82,20 @@ type Obeyed<'o> = (&'o dyn Fn(&BytesPath) -> bool, &'o dyn Fn(&BytesPath) -> Opt
 #[derive(Debug, Default)]
 pub(super) struct Touched {
     pub(super) may_run: Named<MayRun>,
+    /// Which of it runs by itself.
+    by_itself: Named<MayRun>,
     pub(super) unlooked: Unlooked,
+}
+
+/// What keeps a session's commits from coming unasked, and what is said of them.
+#[derive(Debug, Default)]
+pub(super) struct Holding {
+    /// What runs by itself, and what could not be looked through.
+    pub(super) held: Named<MayRun>,
+    /// All that may run, and what could not be looked through.
+    pub(super) may_run: Named<MayRun>,
+    /// What cannot come whoever asks.
+    pub(super) broken: Unlooked,
 }
 
 /// Names each such file that is new or changed in a commit, a stash or the index of a session; `patterns` are those of the person's, `place`
@@ -98,7 +112,7 @@ pub(super) fn touched(
     let auto_run = AutoRun::of(project, Known { patterns, place, obeyed: &start.prepared.obeyed.said });
     let auto_run = auto_run.map_err(|error| Fault::Invalid { field: "sandbox.auto_run".to_owned(), problem: error.to_string() })?;
     let end = Instant::now() + import.budget;
-    let mut foremost = Foremost::default();
+    let (mut foremost, mut by_itself) = (Foremost::default(), Foremost::default());
     let n_all = start.repositories.len();
     for (at, started) in start.repositories.iter().enumerate() {
         // A commit says where a file is in its own working tree.
@@ -129,38 +143,50 @@ pub(super) fn touched(
             straying.extend(why.map(|why| (path, why)));
         }
         for path in paths {
-            let bare = || made.has(path.as_bytes()).then(|| BARE.to_owned());
             let full = BytesPath::from_bytes(join(&tree, path.as_bytes()));
-            let strays = || straying.get(&path).map(ToString::to_string);
-            if let Some(why) = auto_run.of_path(&full).or_else(bare).or_else(strays) {
-                let is_there = project.kind(full.as_bytes()).is_some();
-                foremost.add(MayRun { path: full, why }, is_there);
+            let runs = auto_run.runs_at(&full).map(|runs| runs.of(&full));
+            let gits = || {
+                let why = if made.has(path.as_bytes()) { Some(BARE) } else { straying.get(&path).copied() };
+                why.map(|why| MayRun { path: full.clone(), why: why.to_owned(), when: When::ByItself })
+            };
+            let sooner = runs.clone().filter(|runs| runs.when == When::ByItself).or_else(gits);
+            let is_there = project.kind(full.as_bytes()).is_some();
+            if let Some(file) = &sooner {
+                by_itself.add(file.clone(), is_there);
+            }
+            if let Some(file) = sooner.or(runs) {
+                foremost.add(file, is_there);
             }
         }
         if !unseen.is_empty() {
             touched.unlooked.insert(at, Unseen::Names(unseen));
         }
     }
-    touched.may_run = foremost.named();
+    (touched.may_run, touched.by_itself) = (foremost.named(), by_itself.named());
     Ok(touched)
 }
 
 impl Touched {
-    /// Returns all that keeps it from coming unasked, and what cannot come whoever asks.
-    pub(super) fn holding(self) -> Result<(Named<MayRun>, Unlooked), Fault> {
-        let (mut held, mut broken) = (self.may_run, Unlooked::new());
+    /// Returns what keeps it from coming unasked.
+    pub(super) fn holding(self) -> Result<Holding, Fault> {
+        let Self { by_itself: mut held, mut may_run, .. } = self;
+        let mut broken = Unlooked::new();
         for (at, unseen) in self.unlooked {
             let names = match unseen {
                 Unseen::All { fault, .. } => return Err(fault),
                 Unseen::Names(names) => names,
             };
             let (lost, names): (Vec<UnseenName>, Vec<UnseenName>) = names.into_iter().partition(|one| one.is_broken);
-            held.extend(names.into_iter().map(|one| MayRun { path: one.what, why: one.why }));
+            for one in names {
+                let file = MayRun { path: one.what, why: one.why, when: When::ByItself };
+                held.add(file.clone());
+                may_run.add(file);
+            }
             if !lost.is_empty() {
                 broken.insert(at, Unseen::Names(lost));
             }
         }
-        Ok((held, broken))
+        Ok(Holding { held, may_run, broken })
     }
 }
 

@@ -7,15 +7,17 @@ use std::collections::VecDeque;
 
 use globset::GlobBuilder;
 
+use super::is_in;
 use crate::keep::Error;
 use crate::keep::Node;
 use crate::keep::Origin;
 use crate::keep::Project;
 use crate::keep::auto_run::AutoRun;
+use crate::keep::auto_run::Changed;
+use crate::keep::auto_run::Runs;
+use crate::keep::auto_run::Wholes;
 use crate::keep::compare::Change;
 use crate::keep::forbidden::Forbidden;
-use crate::keep::look::Look;
-use crate::keep::look::Name;
 use crate::keep::object::ObjectId;
 use crate::keep::plan;
 use crate::root::as_path;
@@ -24,6 +26,7 @@ use podbay_wire::BytesPath;
 use podbay_wire::keep::Applied;
 use podbay_wire::keep::Left;
 use podbay_wire::keep::LeftReason;
+use podbay_wire::keep::When;
 
 /// Leaves what the paths and patterns name, all where there are none. One that names nothing is a mistake.
 pub(super) fn select(changes: &mut Vec<Change>, only: &[BytesPath]) -> Result<(), Error> {
@@ -63,14 +66,34 @@ fn plain(path: &[u8]) -> Vec<u8> {
     names.join(&b'/')
 }
 
-/// Takes out what may run on the person's machine later, and folders that would be made for that alone. What is in the project already is
+/// Takes out new folders that come as a whole where something in them never comes, such as a link out of the project.
+pub(super) fn leave_broken_wholes(project: &Project, changes: &mut Vec<Change>, wholes: &Wholes, left: &mut Applied) {
+    let forbidden = Forbidden::of(project, changes, Origin::Elsewhere);
+    let mut broken: BTreeMap<&BytesPath, BytesPath> = BTreeMap::new();
+    for change in changes.iter() {
+        if let Some((folder, _)) = wholes.with(&change.path)
+            && let Some(reason) = forbidden.reason(change)
+        {
+            left.refused.add(Left { path: change.path.clone(), reason });
+            broken.entry(folder).or_insert_with(|| change.path.clone());
+        }
+    }
+    let refused = broken.iter().map(|(folder, path)| Left { path: (*folder).clone(), reason: LeftReason::NotWhole { path: path.clone() } });
+    left.refused.extend(refused.filter(|left| !matches!(&left.reason, LeftReason::NotWhole { path } if *path == left.path)));
+    changes.retain(|change| wholes.with(&change.path).is_none_or(|(folder, _)| !broken.contains_key(folder)));
+}
+
+/// Takes out what runs by itself on the person's machine, and folders that would be made for that alone. What is in the project already is
 /// not spoken of.
 pub(super) fn leave_auto_run(project: &Project, changes: &mut Vec<Change>, auto_run: &AutoRun, left: &mut Applied) {
+    let wholes = Wholes::of(auto_run, changes.iter().map(Changed::from));
     let mut out: BTreeSet<BytesPath> = BTreeSet::new();
     let mut needed: BTreeSet<Vec<u8>> = BTreeSet::new();
     let mut emptied: BTreeSet<Vec<u8>> = BTreeSet::new();
     let mut kept: BTreeMap<BytesPath, LeftReason> = BTreeMap::new();
+    let mut told: BTreeSet<&BytesPath> = BTreeSet::new();
     let forbidden = Forbidden::of(project, changes, Origin::Elsewhere);
+    let is_in = |change: &Change| is_in(project, change);
     for change in changes.iter() {
         let is_folder = change.after.as_ref().is_some_and(Node::is_folder);
         if forbidden.reason(change).is_some() {
@@ -78,7 +101,12 @@ pub(super) fn leave_auto_run(project: &Project, changes: &mut Vec<Change>, auto_
             mark_above(&mut emptied, change.path.as_bytes());
             continue;
         }
-        let Some(why) = auto_run.why(change) else {
+        // What comes as a whole is told of once.
+        let (place, runs) = match wholes.with(&change.path) {
+            Some((folder, runs)) => (folder, Some(runs.clone())),
+            None => (&change.path, auto_run.runs(change.into())),
+        };
+        let Some(Runs { why, .. }) = runs.filter(|runs| runs.when == When::ByItself) else {
             if !is_folder {
                 mark_above(&mut needed, change.path.as_bytes());
             }
@@ -86,14 +114,13 @@ pub(super) fn leave_auto_run(project: &Project, changes: &mut Vec<Change>, auto_
         };
         mark_above(&mut emptied, change.path.as_bytes());
         out.insert(change.path.clone());
-        let here = Look::at(project, change.path.as_bytes(), Name::Plain);
-        if here.is_ok_and(|look| plan::is_done(change, look.found.node().as_ref())) {
+        if is_in(change) {
             left.n_already += 1;
-        } else {
-            left.refused.add(Left { path: change.path.clone(), reason: LeftReason::MayRun { why } });
-            if plan::is_turned(change) {
-                kept.insert(change.path.clone(), LeftReason::InLeft { folder: change.path.clone() });
-            }
+        } else if told.insert(place) {
+            left.refused.add(Left { path: place.clone(), reason: LeftReason::MayRun { why } });
+        }
+        if plan::is_turned(change) && !is_in(change) {
+            kept.insert(change.path.clone(), LeftReason::InLeft { folder: change.path.clone() });
         }
     }
     // A folder is not emptied for what does not take its place.
@@ -101,8 +128,7 @@ pub(super) fn leave_auto_run(project: &Project, changes: &mut Vec<Change>, auto_
         if let Some((_, reason)) = plan::folder_of(&kept, &change.path)
             && out.insert(change.path.clone())
         {
-            let here = Look::at(project, change.path.as_bytes(), Name::Plain);
-            if here.is_ok_and(|look| plan::is_done(change, look.found.node().as_ref())) {
+            if is_in(change) {
                 left.n_already += 1;
             } else {
                 left.refused.add(Left { path: change.path.clone(), reason: reason.clone() });
@@ -110,12 +136,11 @@ pub(super) fn leave_auto_run(project: &Project, changes: &mut Vec<Change>, auto_
         }
     }
     // A folder stands before what is in it: from behind, each is asked when all in it was.
-    for change in changes.iter().rev() {
+    for change in changes.iter().rev().filter(|change| wholes.with(&change.path).is_none()) {
         let path = change.path.as_bytes();
         let becomes_folder = change.before.is_none() && change.after.as_ref().is_some_and(Node::is_folder);
         if becomes_folder && emptied.contains(path) && !needed.contains(path) {
-            let here = Look::at(project, path, Name::Plain);
-            if !here.is_ok_and(|look| plan::is_done(change, look.found.node().as_ref())) {
+            if !is_in(change) {
                 left.refused.add(Left { path: change.path.clone(), reason: LeftReason::HoldsLeft });
             }
             out.insert(change.path.clone());

@@ -2,12 +2,11 @@ use std::collections::BTreeSet;
 
 use crate::keep::Difference;
 use crate::keep::auto_run::AutoRun;
-use crate::keep::auto_run::Foremost;
+use crate::keep::auto_run::Changed;
 use crate::keep::compare::Change;
 use crate::keep::compare::told;
 use podbay_wire::keep::EntryType;
 use podbay_wire::keep::LineCount;
-use podbay_wire::keep::MayRun;
 use podbay_wire::keep::PathChange;
 use podbay_wire::keep::Pending;
 use podbay_wire::keep::ReviewedPath;
@@ -36,14 +35,8 @@ fn folders_above(path: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// Sums changes up, with the lines that their unified diff adds and removes.
 pub(super) fn pending(changes: &[Change], difference: &Difference, auto_run: &AutoRun) -> Pending {
-    let mut pending = Pending { is_may_run_cut: auto_run.is_cut(), ..Pending::default() };
-    let mut foremost = Foremost::default();
-    for change in changes {
-        if let Some(why) = auto_run.why(change) {
-            foremost.add(MayRun { path: change.path.clone(), why }, change.before.is_some());
-        }
-    }
-    pending.may_run = foremost.named();
+    let may_run = auto_run.named(changes.iter().map(Changed::from));
+    let mut pending = Pending { may_run, is_may_run_cut: auto_run.is_cut(), ..Pending::default() };
     let mut all = counted(changes);
     // What a build leaves lies deep, and what a person looks for does not.
     all.sort_by_key(|change| memchr::memchr_iter(b'/', change.path.as_bytes()).count());

@@ -14,6 +14,7 @@ use super::*;
 use crate::keep::testing::Scene;
 use crate::keep::testing::left;
 use podbay_wire::keep::LeftReason;
+use podbay_wire::keep::When;
 
 /// A project, and the copy that a session works on.
 struct Held {
@@ -247,25 +248,77 @@ fn a_folder_is_not_emptied_for_what_does_not_take_its_place() {
 }
 
 #[test]
-fn what_may_run_later_is_brought_in_only_when_asked() {
+fn what_runs_by_itself_comes_only_when_asked_and_what_you_run_comes_and_is_named() {
     let held = Held::begin();
-    for path in [".vscode/tasks.json", "deep/er/.github/workflows/ci.yml", "Makefile", "deep/plain.txt", "tools/a.run"] {
+    for path in
+        [".vscode/tasks.json", "deep/er/.github/workflows/ci.yml", "package.json", "deep/plain.txt", "deep/.claude/x.json", "tools/a.run"]
+    {
         held.write(path, "x\n");
     }
     symlink("src", held.copy.join(".husky")).expect("linked");
+    let named = |may_run: &Named<MayRun>, when: When| -> Vec<String> {
+        may_run.first.iter().filter(|file| file.when == when).map(|file| file.path.to_string()).collect()
+    };
     let pending = held.end();
-    let named: Vec<String> = pending.may_run.first.iter().map(|file| file.path.to_string()).collect();
-    assert_eq!(named, [".husky", ".vscode/tasks.json", "Makefile", "deep/er/.github/workflows/ci.yml"]);
+    assert_eq!(named(&pending.may_run, When::ByItself), [".husky", ".vscode/tasks.json", "deep/.claude/x.json"]);
+    assert_eq!(named(&pending.may_run, When::WhenYouRunIt), ["deep/er/.github/workflows/ci.yml", "package.json"]);
     let done = held.apply(&[], false, false);
     let refused = left(&done.applied.refused);
     // Folders that all is left of are named as well.
     let (folders, files): (Vec<_>, Vec<_>) = refused.iter().partition(|line| line.ends_with(&LeftReason::HoldsLeft.to_string()));
-    assert_eq!((files.len(), folders.len(), done.n_left), (5, 5, 5), "{refused:?}");
+    assert_eq!((files.len(), folders.len(), done.n_left), (4, 3, 4), "{refused:?}");
     assert!(files.iter().all(|line| line.contains("may run on your machine: ")), "{refused:?}");
-    assert_eq!(held.paths(), ["deep", "deep/plain.txt", "gone.txt", "kept.txt", "src", "src/moved.txt"]);
+    assert_eq!(named(&done.may_run, When::WhenYouRunIt), ["deep/er/.github/workflows/ci.yml", "package.json"]);
+    assert_eq!(done.may_run.n, 2, "of what came");
+    for (path, is_there) in
+        [("package.json", true), ("deep/er/.github/workflows/ci.yml", true), (".vscode", false), ("deep/.claude", false)]
+    {
+        assert_eq!(held.scene.path(path).exists(), is_there, "{path}");
+    }
     let done = held.apply(&[], false, true);
     assert_eq!((done.applied.refused.n, done.n_left), (0, 0));
-    assert!(held.scene.path("deep/er/.github/workflows/ci.yml").exists());
+    assert_eq!(named(&done.may_run, When::ByItself), [".husky", ".vscode/tasks.json", "deep/.claude/x.json", "tools/a.run"]);
+    assert!(held.scene.path(".vscode/tasks.json").exists());
+}
+
+#[test]
+fn a_new_folder_of_dependencies_comes_whole_or_not_at_all() {
+    let held = Held::begin();
+    for path in ["node_modules/.bin/x", "node_modules/x/index.js", "node_modules/x/.vscode/tasks.json", "node_modules/x/.envrc"] {
+        held.write(path, "x\n");
+    }
+    for path in ["env2/pyvenv.cfg", "env2/bin/black", "env2/lib/a.py", "env2/lib/a.pth"] {
+        held.write(path, "x\n");
+    }
+    for path in ["web/node_modules/y/index.js", "web/plain.txt"] {
+        held.write(path, "x\n");
+    }
+    symlink("/etc/passwd", held.copy.join("web/node_modules/y/out")).expect("linked");
+    held.end();
+    let done = held.apply(&[], false, false);
+    let refused = left(&done.applied.refused).join("\n");
+    let here: Vec<String> = held.paths().into_iter().filter(|path| !path.contains('/') || path.starts_with("web")).collect();
+    assert_eq!(here, ["gone.txt", "kept.txt", "node_modules", "src", "web", "web/plain.txt"], "{refused}");
+    assert!(held.scene.path("node_modules/x/.vscode/tasks.json").exists() && held.scene.path("node_modules/x/.envrc").exists());
+    for line in [
+        "env2 may run on your machine: python at its start obeys it by itself, with all that is in it",
+        "web/node_modules comes with all that is in it or not at all, and web/node_modules/y/out does not come",
+        "web/node_modules/y/out would be a link to /etc/passwd",
+    ] {
+        assert!(refused.contains(line), "{line}: {refused}");
+    }
+    assert_eq!(refused.matches("env2").count(), 1, "it is told of once: {refused}");
+    assert_eq!(done.may_run.first.iter().map(|file| file.path.to_string()).collect::<Vec<_>>(), ["node_modules"]);
+    let done = held.apply(&[], false, true);
+    assert!(held.scene.path("env2/lib/a.pth").exists() && !held.scene.path("web/node_modules").exists(), "{done:?}");
+    // In one that was there each file counts for itself.
+    fs::remove_dir_all(held.copy.join("web/node_modules")).expect("removed");
+    begin(&held.scene.project(), None, &held.scene.state(), "r1", "more").expect("begun");
+    held.write("env2/lib/b.pth", "x\n");
+    held.write("env2/lib/b.py", "x\n");
+    held.end();
+    held.apply(&[], false, false);
+    assert!(held.scene.path("env2/lib/b.py").exists() && !held.scene.path("env2/lib/b.pth").exists());
 }
 
 #[test]
@@ -281,7 +334,7 @@ fn of_a_rename_whose_new_name_is_left_the_old_name_stays() {
     duplicate(&scene.root(), &copy);
     let held = Held { scene, copy };
     begin(&held.scene.project(), None, &held.scene.state(), "r1", "move it").expect("begun");
-    for (from, to) in [("plan.txt", "Makefile"), ("sub", "sub2"), ("tool", "tool2"), ("share", "share2")] {
+    for (from, to) in [("plan.txt", ".envrc"), ("sub", "sub2"), ("tool", "tool2"), ("share", "share2")] {
         fs::rename(held.copy.join(from), held.copy.join(to)).expect("moved");
     }
     fs::set_permissions(held.copy.join("tool2"), fs::Permissions::from_mode(0o4755)).expect("set");
@@ -290,11 +343,11 @@ fn of_a_rename_whose_new_name_is_left_the_old_name_stays() {
     let done = held.apply(&[], false, false);
     let kept: Vec<String> = left(&done.applied.refused).into_iter().filter(|line| line.contains("has another name now")).collect();
     let line = |from: &str, to: &str| format!("{from} has another name now, {to}, which is left, so the old one is too");
-    assert_eq!(kept, [line("plan.txt", "Makefile"), line("share", "share2"), line("sub/.env", "sub2/.env"), line("tool", "tool2")]);
+    assert_eq!(kept, [line("plan.txt", ".envrc"), line("share", "share2"), line("sub/.env", "sub2/.env"), line("tool", "tool2")]);
     assert_eq!(held.paths(), ["plan.txt", "share", "sub", "sub/.env", "sub2", "sub2/plain.txt", "tool"]);
     // With what may run both sides of such a rename go.
     held.apply(&[], false, true);
-    assert_eq!(held.paths(), ["Makefile", "share", "sub2", "sub2/.env", "sub2/plain.txt", "tool"]);
+    assert_eq!(held.paths(), [".envrc", "share", "sub2", "sub2/.env", "sub2/plain.txt", "tool"]);
 }
 
 #[test]

@@ -105,7 +105,7 @@ fn what_was_brought_in_by_one_that_was_killed_is_known_to_be() {
         let mut work = Work::open(&project, Seen::default(), &state, "r1", false).expect("opened");
         let only = [BytesPath::from("kept.txt")];
         let wanted = Wanted { only: &only, merge: false, with_auto_run: false, auto_run: &[] };
-        let (chosen, _) = work.chosen(wanted).expect("chosen");
+        let Chosen { changes: chosen, .. } = work.chosen(wanted).expect("chosen");
         let purpose = Purpose::Review { name: "r1".to_owned() };
         let (from, to) = (work.record.base, work.record.after());
         let request = Request { from, to, only: Vec::new(), merge: false, origin: Origin::Elsewhere, purpose, copy: None };

@@ -77,7 +77,7 @@ fn large_files_come_from_the_copy_where_the_projects_own_is_as_it_was() {
     fs::set_permissions(held.copy.join("tool"), fs::Permissions::from_mode(0o4755)).expect("set");
     held.replace("run", "new");
     fs::set_permissions(held.copy.join("run"), fs::Permissions::from_mode(0o750)).expect("set");
-    held.replace("Makefile", "new");
+    held.replace(".envrc", "new");
     held.write("shrunk", "small");
     let pending = held.end();
     assert_eq!(pending.changes.n, 8, "{pending:?}");
@@ -91,7 +91,7 @@ fn large_files_come_from_the_copy_where_the_projects_own_is_as_it_was() {
     assert_eq!(left(&done.applied.conflicts), ["mine was changed by somebody else since"]);
     let refused = left(&done.applied.refused);
     let stays = "gone is not held by the snapshot (larger than 64 MiB), so undo could not bring it back, and it stays; remove or replace it by hand";
-    for words in ["Makefile may run on your machine: ", stays, "tool would get a set-user-id"] {
+    for words in [".envrc may run on your machine: ", stays, "tool would get a set-user-id"] {
         assert!(refused.iter().any(|line| line.starts_with(words)), "{words}: {refused:?}");
     }
     let read = |name: &str| word(&held.scene.path(name));

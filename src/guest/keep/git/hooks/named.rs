@@ -1,0 +1,331 @@
+//! Which files of a project stand in what somebody else runs: in hooks, in settings of git, in tasks of editors. They run with it.
+//!
+//! No language is parsed. A text is split into words, and a word counts that is the path of a file, from where the text is run or lies, or from a
+//! folder that it names as well (`cd tools && ./check`). One level: what such a file names in its turn is not looked at.
+
+use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+
+use super::All;
+use super::HOOKS;
+use super::HUSKYS;
+use super::MAX_SAID;
+use super::config::Entry;
+use super::is_in_git;
+use crate::keep::git::Folder;
+use crate::keep::git::Kind;
+use crate::root::join;
+use crate::root::split;
+use podbay_wire::Fault;
+
+/// Longest text that is read, how many of them, how many words of one are looked at, and from how many folders.
+const MAX_TEXT: u64 = 64 << 10;
+const MAX_TEXTS: usize = 256;
+const MAX_WORDS: usize = 400;
+const MAX_FOLDERS: usize = 12;
+
+/// How many names are looked for in all texts together.
+const MAX_LOOKS: usize = 50_000;
+
+/// What git puts in a folder of hooks and does not run.
+const SAMPLE: &[u8] = b".sample";
+
+/// What the names of files end in that are worked on, and not run.
+const DATA: [&[u8]; 9] = [b".toml", b".json", b".lock", b".txt", b".md", b".yml", b".yaml", b".xml", b".ini"];
+
+/// Settings that say where something is, and what is said of them elsewhere.
+const PLACES: [&str; 5] = ["branch", "remote", "submodule", "url", "user"];
+
+/// Where programs of the machine are: a path in there is not one to the project in disguise.
+const SYSTEM: [&[u8]; 9] = [b"/bin/", b"/dev/", b"/etc/", b"/lib/", b"/nix/", b"/proc/", b"/sbin/", b"/snap/", b"/usr/"];
+
+/// What a text is.
+#[derive(Debug)]
+enum Text {
+    Read(Vec<u8>),
+    TooLong,
+    /// It is not there, or is a program.
+    None,
+}
+
+/// Returns the files that stand in a file of the project, which is run or read from these folders.
+///
+/// `place` is where the project's folder is on the person's machine.
+pub(crate) fn named_in(project: &Folder, place: &[u8], file: &[u8], from: &[&[u8]]) -> BTreeSet<Vec<u8>> {
+    match text_of(project, file) {
+        Text::Read(text) => All::new(project, place).named(&text, from).0,
+        Text::TooLong | Text::None => BTreeSet::new(),
+    }
+}
+
+impl All<'_> {
+    /// Counts what settings of git name.
+    pub(super) fn programs(&mut self, tree: &[u8], entries: &[Entry], file: &[u8]) {
+        let is_place = |entry: &&Entry| {
+            PLACES.contains(&entry.section.as_str())
+                || matches!(entry.section.as_str(), "include" | "includeif")
+                || entry.is("core", "worktree")
+                || entry.is("core", "hookspath")
+        };
+        for value in entries.iter().filter(|entry| !is_place(entry)).filter_map(|entry| entry.value.as_deref()) {
+            self.text(value, &[tree], file);
+        }
+    }
+
+    /// Counts what the hooks in a folder name, with what lies right beside them.
+    pub(super) fn hook_texts(&mut self, folder: &[u8], tree: &[u8]) {
+        for (name, kind) in self.project.names(folder).unwrap_or_default() {
+            if kind == Kind::File {
+                self.hook(&join(folder, &name), tree);
+            }
+        }
+        let (above, name) = split(folder);
+        if name == HUSKYS {
+            for hook in HOOKS {
+                self.hook(&join(above, hook.as_bytes()), tree);
+            }
+        }
+    }
+
+    /// Counts what a hook names, if it is a file.
+    pub(super) fn hook(&mut self, hook: &[u8], tree: &[u8]) {
+        // Each repository has samples, which would take the room of what is read.
+        if hook.ends_with(SAMPLE) || self.project.kind(hook) != Some(Kind::File) {
+            return;
+        }
+        let text = (hook.to_vec(), tree.to_vec());
+        if self.texts.len() >= MAX_TEXTS && !self.texts.contains(&text) {
+            self.cut(text.0);
+        } else if self.texts.insert(text) {
+            self.hook_of(self.project, hook, split(hook).0, tree);
+        }
+    }
+
+    /// Counts what a hook names that lies in whichever folder.
+    pub(super) fn hook_of(&mut self, folder: &Folder, hook: &[u8], own: &[u8], tree: &[u8]) {
+        match text_of(folder, hook) {
+            _ if hook.ends_with(SAMPLE) => {}
+            Text::Read(text) => self.text(&text, &[tree, own], hook),
+            Text::TooLong => self.cut(hook.to_vec()),
+            Text::None => {}
+        }
+    }
+
+    fn text(&mut self, text: &[u8], from: &[&[u8]], source: &[u8]) {
+        let (named, is_cut) = self.named(text, from);
+        self.programs.extend(named.into_iter().filter(|path| path != source));
+        if is_cut || self.programs.len() > MAX_SAID {
+            self.cut(source.to_vec());
+        }
+    }
+
+    /// Returns the files that stand in a text, and whether it names more than is looked at. One that is not there yet counts where its path has a
+    /// slash: it may come.
+    fn named(&self, text: &[u8], from: &[&[u8]]) -> (BTreeSet<Vec<u8>>, bool) {
+        let mut words = words(text);
+        let mut is_cut = words.len() > MAX_WORDS;
+        words.truncate(MAX_WORDS);
+        let mut folders: Vec<Vec<u8>> = Vec::new();
+        for folder in from {
+            add(&mut folders, (*folder).to_vec());
+        }
+        let n_from = folders.len();
+        let mut kinds: BTreeMap<Vec<u8>, Option<Kind>> = BTreeMap::new();
+        let mut kind = |path: &[u8]| -> Option<Option<Kind>> {
+            if !kinds.contains_key(path) {
+                self.n_words.set(self.n_words.get() + 1);
+                (self.n_words.get() <= MAX_LOOKS).then(|| kinds.insert(path.to_vec(), self.project.kind(path)))?;
+            }
+            kinds.get(path).copied()
+        };
+        for word in &words {
+            for at in 0..n_from {
+                if let Some(path) = self.place(&folders[at], word).filter(|path| kind(path) == Some(Some(Kind::Folder))) {
+                    add(&mut folders, path);
+                }
+            }
+        }
+        let mut found = BTreeSet::new();
+        let is_run = |word: &&Vec<u8>| !DATA.iter().any(|end| word.ends_with(end));
+        for word in words.iter().filter(is_run) {
+            for folder in &folders {
+                let Some(path) = self.place(folder, word).filter(|path| !path.is_empty() && !is_in_git(path)) else { continue };
+                match kind(&path) {
+                    Some(Some(Kind::File | Kind::Link)) => drop(found.insert(path)),
+                    Some(None) if word.contains(&b'/') && !word.ends_with(b"/") => drop(found.insert(path)),
+                    Some(_) => {}
+                    None => is_cut = true,
+                }
+            }
+        }
+        (found, is_cut)
+    }
+
+    fn place(&self, from: &[u8], said: &[u8]) -> Option<Vec<u8>> {
+        self.meant(from, said).or_else(|| self.by_another_way(said).filter(|_| !is_system(said)))
+    }
+}
+
+fn add(folders: &mut Vec<Vec<u8>>, folder: Vec<u8>) {
+    if folders.len() < MAX_FOLDERS && !folders.contains(&folder) {
+        folders.push(folder);
+    }
+}
+
+fn text_of(folder: &Folder, path: &[u8]) -> Text {
+    match folder.read(path, MAX_TEXT) {
+        Ok(Some(text)) if !text.contains(&0) => Text::Read(text),
+        Err(Fault::TooLarge { .. }) => Text::TooLong,
+        Ok(_) | Err(_) => Text::None,
+    }
+}
+
+/// Returns the words of a text that may be paths, each once, in their order. Lines that are comments say nothing that runs.
+fn words(text: &[u8]) -> Vec<Vec<u8>> {
+    let mut words = Vec::new();
+    let mut seen = BTreeSet::new();
+    for line in text.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii_start().starts_with(b"#")) {
+        let mut before = b' ';
+        let mut rest = line;
+        while let Some(byte) = rest.first().copied() {
+            let length = rest.iter().take_while(|byte| is_of_path(**byte)).count();
+            if length == 0 {
+                if !b"\"'\\".contains(&byte) {
+                    before = byte;
+                }
+                rest = &rest[1..];
+                continue;
+            }
+            let (text, behind) = rest.split_at(length);
+            let word = spelled(before, text);
+            if !word.is_empty() && seen.insert(word) {
+                words.push(word.to_vec());
+            }
+            // The name of a variable may end with a quote.
+            let is_variable = before == b'$' && !text.contains(&b'/');
+            (before, rest) = (if is_variable { b'}' } else { b' ' }, behind);
+        }
+    }
+    words
+}
+
+fn is_of_path(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"_./-+@~".contains(&byte) || !byte.is_ascii()
+}
+
+/// What stands behind a variable or behind the output of a command is most often from the top of the working tree, or from the text's own folder.
+fn spelled(before: u8, word: &[u8]) -> &[u8] {
+    match before {
+        b'$' => memchr::memchr(b'/', word).map_or(&word[..0], |at| &word[at + 1..]),
+        b')' | b'}' | b'`' => word.strip_prefix(b"/").unwrap_or(word),
+        _ => word,
+    }
+}
+
+/// Returns whether a path is one of the machine's own.
+fn is_system(path: &[u8]) -> bool {
+    SYSTEM.iter().any(|folder| path.starts_with(folder))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::super::super::sample::Linked;
+    use super::super::super::sample::Sample;
+    use super::super::obeyed_in_worktree;
+    use super::super::tests::look;
+    use super::super::tests::place;
+    use super::*;
+    use podbay_wire::BytesPath;
+
+    fn texts(paths: &[BytesPath]) -> Vec<String> {
+        paths.iter().map(BytesPath::to_text).collect()
+    }
+
+    #[test]
+    fn what_a_hook_names_is_known_however_it_gets_there() {
+        let sample = Sample::new();
+        let check = |line: &str, expected: &[&str]| {
+            sample.write(".git/hooks/pre-commit", &format!("#!/bin/sh\n# See docs/hooks.md.\n{line}\n"));
+            let found = look(&sample, &[]);
+            assert_eq!(texts(&found.said), expected, "{line}");
+            assert_eq!(found.paths, [], "what a hook names can be worked on");
+        };
+        sample.write("plain", "x");
+        sample.write("tools/there", "x");
+        for line in [
+            "exec ./scripts/check \"$@\"",
+            "scripts/check",
+            ". \"$(git rev-parse --show-toplevel)/scripts/check\"",
+            "\"$PWD/scripts/check\"",
+            "sh ${GIT_WORK_TREE}/scripts/check",
+            "cd \"$(git rev-parse --show-toplevel)\" && exec scripts/check",
+            "exec \"$(dirname \"$0\")/../../scripts/check\"",
+            "CHECK=scripts/check; python3 \"$CHECK\"",
+            &format!("{}scripts/check", sample.path("").display()),
+        ] {
+            sample.write(".git/hooks/pre-commit", &format!("#!/bin/sh\n{line}\n"));
+            let said = texts(&look(&sample, &[]).said);
+            assert!(said.contains(&"scripts/check".to_owned()), "{line}: {said:?}");
+        }
+        check("test -f plain && sh plain", &["plain"]);
+        check("cd tools && sh there", &["tools/there"]);
+        check("cat plain docs/later.md package.json", &["plain"]);
+        for line in ["exit 0", "cargo fmt --check", "git lfs post-commit \"$@\"", "exec /usr/bin/check", "eslint tools"] {
+            check(line, &[]);
+        }
+        // What git does not run names nothing.
+        fs::rename(sample.path(".git/hooks/pre-commit"), sample.path(".git/hooks/pre-commit.sample")).expect("moved");
+        sample.write(".git/hooks/pre-commit.sample", "./scripts/check\n");
+        sample.write(".git/hooks/binary", "./scripts/check\n\0");
+        assert_eq!(texts(&look(&sample, &[]).said), [""; 0]);
+    }
+
+    #[test]
+    fn what_a_hook_names_beyond_what_is_looked_at_is_said() {
+        let sample = Sample::new();
+        let many = |line: fn(usize) -> String| -> String { (0..500).map(line).collect() };
+        for text in [many(|n| format!("echo a{n}\n")), "#".repeat(65 << 10)] {
+            sample.write(".git/hooks/pre-commit", &text);
+            let found = look(&sample, &[]);
+            assert_eq!((texts(&found.unread), found.is_cut), (vec![".git/hooks/pre-commit".to_owned()], true), "{text:.40}");
+        }
+        // What stands first is looked at first.
+        sample.write(".git/hooks/pre-commit", &format!("./zz/first\n{}", many(|n| format!("./a{n}\n"))));
+        assert!(texts(&look(&sample, &[]).said).contains(&"zz/first".to_owned()));
+    }
+
+    #[test]
+    fn samples_take_the_room_of_no_hook() {
+        let sample = Sample::new();
+        for n in 0..300 {
+            sample.write(&format!(".git/hooks/{n}.sample"), "exit 0\n");
+        }
+        for hook in ["commit-msg", "update"] {
+            sample.write(&format!(".git/hooks/{hook}"), &format!("./tools/{hook}\n"));
+        }
+        let found = look(&sample, &[]);
+        assert_eq!((texts(&found.said), found.is_cut), (vec!["tools/commit-msg".to_owned(), "tools/update".to_owned()], false));
+    }
+
+    #[test]
+    fn hooks_are_read_wherever_git_finds_them() {
+        let sample = Sample::with_submodules();
+        sample.git_in("sub", &["worktree", "add", "-q", "../tree", "-b", "tree"]);
+        sample.write(".git/modules/sub/hooks/post-checkout", "exec ./tools/run\n");
+        sample.write(".husky/_/pre-commit", ". \"$(dirname \"$0\")/h\"\n");
+        sample.write(".husky/pre-commit", "node checks/all.js\n");
+        sample.git(&["config", "core.hooksPath", ".husky/_"]);
+        let said = texts(&look(&sample, &["sub/.git", "tree/.git"]).said);
+        for path in ["sub/tools/run", "tree/tools/run", "checks/all.js"] {
+            assert!(said.contains(&path.to_owned()), "{path}: {said:?}");
+        }
+        let linked = Linked::new();
+        fs::create_dir_all(linked.main.join(".git/hooks")).expect("made");
+        fs::write(linked.main.join(".git/hooks/pre-push"), "exec ./tools/run\n").expect("written");
+        let (project, real) = (Folder::open(&linked.sample.path("")), Folder::open(&linked.main.join(".git")));
+        let found = obeyed_in_worktree(&project.expect("opens"), &real.expect("opens"), b"project", place(&linked.sample).as_bytes());
+        assert_eq!(texts(&found.said), ["tools/run"]);
+    }
+}
