@@ -116,13 +116,14 @@ struct Looked {
 
 impl Looked {
     /// Adds what no box and no keeper sees.
-    fn of(project: &Project, mut found: Found) -> Self {
-        let outside = outside(project, found.repositories.iter().map(BytesPath::as_bytes));
+    fn of(spec: &Spec, mut found: Found) -> Self {
+        let outside = outside(&spec.project, found.repositories.iter().map(BytesPath::as_bytes));
         let (paths, unread) = (std::mem::take(&mut found.auto_run), std::mem::take(&mut found.unread));
         let mut obeyed = Obeyed { paths, unread, ..Obeyed::default() };
         outside.add_to(&mut obeyed);
         (found.auto_run, found.unread) = (obeyed.paths, obeyed.unread);
         let (covers, warnings) = Covers::of(&found);
+        let covers = if spec.review.is_some() { covers.in_view() } else { covers };
         Self { covers, warnings, is_whole: found.is_whole }
     }
 }
@@ -274,12 +275,13 @@ impl Covering {
             }
         };
         keeper.close();
-        let Looked { covers: seen, warnings, is_whole } = Looked::of(&spec.project, found);
+        let Looked { covers: seen, warnings, is_whole } = Looked::of(spec, found);
         let mut state = self.state.lock().await;
         let is_new = |warning: &String| !state.warnings.contains(warning);
         let warnings = warnings.into_iter().filter(is_new).collect();
-        let (hidden, read_only) = (seen.newly_hidden(&known), seen.newly_read_only(&known));
         self.remember(&seen, is_whole);
+        let seen = if made.spec.review.is_some() { seen.in_view() } else { seen };
+        let (hidden, read_only) = (seen.newly_hidden(&known), seen.newly_read_only(&known));
         state.is_whole |= is_whole;
         // It may have been made anew meanwhile, and have found more.
         let covers =
@@ -323,6 +325,7 @@ impl Covering {
             state.was_whole = self.record.is_whole(&self.find);
         }
         let known = state.covers.clone().unwrap_or_else(|| self.remembered());
+        let known = if spec.review.is_some() { known.in_view() } else { known };
         let mut covers = known.clone();
         let mut n_tries = 1;
         loop {
@@ -403,7 +406,7 @@ impl Covering {
                 list.dedup();
             }
         }
-        Ok(Attempt { running, looked: Looked::of(&spec.project, found) })
+        Ok(Attempt { running, looked: Looked::of(spec, found) })
     }
 
     /// Starts a box that works on a copy of the project. That it is one of this project a keeper says, which has both before it.
@@ -468,7 +471,7 @@ impl Covering {
                 }
             }
         };
-        if found.lost.is_empty() { Ok(Looked::of(&spec.project, found)) } else { Err(Error::lost_from_view(&found.lost)) }
+        if found.lost.is_empty() { Ok(Looked::of(spec, found)) } else { Err(Error::lost_from_view(&found.lost)) }
     }
 
     /// Returns what the box hides, and what a person should know of what it cannot cover.

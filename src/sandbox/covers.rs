@@ -93,6 +93,14 @@ impl Covers {
         (covers, warnings)
     }
 
+    /// Returns the same for a view whose changes are held back: what runs on the host is writable there, as `git checkout` needs it, and waits at the
+    /// apply.
+    #[must_use]
+    pub(super) fn in_view(mut self) -> Self {
+        self.read_only.retain(|path| path.ends_with("/.git"));
+        self
+    }
+
     /// Returns what either of the two covers.
     pub(super) fn and(&self, other: &Self) -> Self {
         let join = |one: &[String], other: &[String]| one.iter().chain(other).cloned().collect::<BTreeSet<_>>().into_iter().collect();
@@ -215,9 +223,9 @@ impl Record {
     /// Returns what is remembered. It is a guess, so that one that cannot be read is none. What was read-only by a pattern that the settings have no
     /// longer is left out with all others, to be found again.
     pub(super) fn read(&self, auto_run: &[String]) -> Covers {
-        let Some(mut written) = self.written() else { return Covers::default() };
+        let Some(written) = self.written() else { return Covers::default() };
         if !written.auto_run.iter().all(|pattern| auto_run.contains(pattern)) {
-            written.covers.read_only.retain(|path| path.ends_with("/.git"));
+            return written.covers.in_view();
         }
         written.covers
     }

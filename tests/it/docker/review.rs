@@ -19,6 +19,8 @@ use sha2::Sha256;
 use super::chat::Talk;
 use super::cut_off;
 use super::cut_off::cut_off;
+use super::git::git;
+use super::git::give_all;
 use super::test_box::TestBox;
 use super::test_box::alone_with_gc;
 use super::test_box::docker;
@@ -265,6 +267,42 @@ fn a_person_at_a_terminal_is_asked_about_what_runs_by_itself() {
     let words = ["run", "work", "--changes", "review", "--apply", "--model", "scripted", "--endpoint", &endpoint];
     assert_eq!(answered(&words, "y\n"), 0);
     assert_eq!(env.read(".envrc"), "y\n");
+    env.assert_no_container();
+}
+
+#[test]
+fn a_branch_that_changes_what_runs_is_checked_out_in_a_view_and_held_at_the_apply() {
+    let Some(env) = TestBox::new() else { return };
+    env.write(".github/workflows/ci.yml", "old\n");
+    env.write(".vscode/tasks.json", "{}\n");
+    env.write(".husky/pre-commit", "true\n");
+    give_all(&env.project());
+    git(&env, &["init", "-q", "-b", "main"]);
+    git(&env, &["add", "."]);
+    git(&env, &["commit", "-q", "-m", "one"]);
+    git(&env, &["checkout", "-q", "-b", "side"]);
+    for path in [".github/workflows/ci.yml", ".vscode/tasks.json", ".husky/pre-commit"] {
+        env.write(path, "side\n");
+    }
+    git(&env, &["commit", "-q", "-a", "-m", "side"]);
+    git(&env, &["checkout", "-q", "main"]);
+    give_all(&env.project());
+    let result =
+        held_back(&env, "set -e; git switch -q side; cat .github/workflows/ci.yml .vscode/tasks.json .husky/pre-commit > seen", &[]);
+    let done = review(&env, &["apply", "--no-commits"]).expect(9).text();
+    assert_eq!(
+        (env.read("seen").as_str(), env.read(".github/workflows/ci.yml").as_str()),
+        ("side\nside\nside\n", "side\n"),
+        "{result} {done}"
+    );
+    assert_eq!((env.read(".vscode/tasks.json").as_str(), env.read(".husky/pre-commit").as_str()), ("{}\n", "true\n"), "{done}");
+    review(&env, &["discard"]).expect(0);
+    // Live they cannot be changed.
+    let live =
+        ScriptedModel::new().calls("bash", json!({"command": "echo live > .vscode/tasks.json; echo live > .github/workflows/ci.yml"}));
+    let live = live.says("Done.").start_blocking();
+    run(&mut env.task(&live, &["work", "--changes", "live"])).expect(0);
+    assert_eq!((env.read(".vscode/tasks.json").as_str(), env.read(".github/workflows/ci.yml").as_str()), ("{}\n", "side\n"));
     env.assert_no_container();
 }
 
