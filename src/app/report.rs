@@ -233,8 +233,9 @@ impl Report {
         for change in paths {
             let path = change.path.to_string();
             match &change.what {
-                // Folders are not named, and the file that was in the place of one is gone.
+                // Folders that were made or went are not named, and the file that was in the place of one is gone.
                 What::Type { before } if change.entry == EntryType::Folder && *before != EntryType::Folder => changes.deleted.push(path),
+                What::Mode if change.entry == EntryType::Folder => changes.modified.push(path),
                 _ if change.entry == EntryType::Folder => {}
                 What::Type { before: EntryType::Folder } | What::Created => changes.created.push(path),
                 What::Deleted => changes.deleted.push(path),
@@ -418,12 +419,17 @@ mod tests {
             change("folder to file", What::Type { before: EntryType::Folder }, EntryType::File),
             change("file to link", What::Type { before: EntryType::File }, EntryType::Link),
             change("folder", What::Created, EntryType::Folder),
+            change(".", What::Mode, EntryType::Folder),
+            change("opened", What::Mode, EntryType::Folder),
         ];
         let mut report = Report::failed(&Error::usage("x", "y"), None, 0);
-        report.take_paths(paths.iter(), 5, "podbay undo diff");
+        report.take_paths(paths.iter(), 7, "podbay undo diff");
         let Changes { created, modified, deleted } = &report.changes;
         assert_eq!(*created, ["file to folder/in", "folder to file"]);
-        assert_eq!((&**modified, &**deleted), (&["file to link".to_owned()][..], &["file to folder".to_owned()][..]));
+        assert_eq!(
+            (&**modified, &**deleted),
+            (&[".", "file to link", "opened"].map(str::to_owned)[..], &["file to folder".to_owned()][..])
+        );
     }
 
     #[test]

@@ -12,6 +12,7 @@ use super::Store;
 use super::node::Node;
 use super::node::are_alike;
 use super::object::ObjectId;
+use super::tree::OWN;
 use super::tree::Tree;
 use crate::root::join;
 use podbay_wire::BytesPath;
@@ -39,6 +40,10 @@ pub fn compare(store: &Store, before: &ObjectId, after: &ObjectId) -> Result<Vec
         }
         let read = |id: Option<ObjectId>| id.map_or_else(|| Ok(Tree::default()), |id| Tree::read(store, &id));
         for (name, before, after) in side_by_side(read(before)?, read(after)?) {
+            // A snapshot without the project's own folder says nothing of it.
+            if name == OWN && (before.is_none() || after.is_none()) {
+                continue;
+            }
             let path = join(&path, &name);
             let (one, other) = (tree_of(before.as_ref()), tree_of(after.as_ref()));
             // What is in a folder that cannot be read now is unknown, not gone.
@@ -52,6 +57,13 @@ pub fn compare(store: &Store, before: &ObjectId, after: &ObjectId) -> Result<Vec
         }
     }
     Ok(changes.into_values().collect())
+}
+
+/// The same without the mode of the project's own folder, which what a session worked on has of its own.
+pub(super) fn compare_content(store: &Store, before: &ObjectId, after: &ObjectId) -> Result<Vec<Change>, Error> {
+    let mut changes = compare(store, before, after)?;
+    changes.retain(|change| change.path.as_bytes() != OWN);
+    Ok(changes)
 }
 
 /// Adds what the second state holds in folders that could not be read in the first: what stands there is unknown, and not gone.

@@ -35,7 +35,7 @@ use super::auto_run::Known;
 use super::auto_run::Wholes;
 use super::cache::Cache;
 use super::compare::Change;
-use super::compare::compare;
+use super::compare::compare_content;
 use super::compare::told;
 use super::difference::Difference;
 use super::difference::unified;
@@ -387,12 +387,12 @@ impl<'a> Work<'a> {
         let after = copy.ok_or_else(no_copy)?;
         // What somebody changed in the project meanwhile shows through in the copy.
         let since: BTreeMap<BytesPath, Change> =
-            compare(&store, &record.base, &now.id)?.into_iter().map(|change| (change.path.clone(), change)).collect();
+            compare_content(&store, &record.base, &now.id)?.into_iter().map(|change| (change.path.clone(), change)).collect();
         let shows_through = |change: &Change| {
             let same = since.get(&change.path).filter(|since| are_alike(since.after.as_ref(), change.after.as_ref()));
             same.map(|change| change.path.clone())
         };
-        let theirs = compare(&store, &record.base, &after.id)?;
+        let theirs = compare_content(&store, &record.base, &after.id)?;
         // What was brought in is the session's, though it is there.
         let theirs = theirs.iter().filter(|change| record.taken_at(&change.path).is_none());
         record.not_of_it = theirs.filter_map(shows_through).collect();
@@ -444,7 +444,7 @@ impl<'a> Work<'a> {
 }
 
 fn all_of(project: &Project, store: &Store, record: &Record) -> Result<Vec<Change>, Error> {
-    let mut all = compare(store, &record.base, &record.after())?;
+    let mut all = compare_content(store, &record.base, &record.after())?;
     all.retain(|change| record.not_of_it.binary_search(&change.path).is_err());
     Ok(taken::go_on(record, project, all))
 }

@@ -35,6 +35,7 @@ use super::read::stamp;
 use super::store::Addition;
 use super::store::Put;
 use super::store::Store;
+use super::tree::OWN;
 use super::tree::Tree;
 use super::walk::Enter;
 use super::walk::MOST_ENTRIES;
@@ -249,6 +250,9 @@ fn put_together(mut folders: HashMap<Vec<u8>, Walked>, addition: &Addition<'_>) 
         }
         let node = match walked.node {
             Some(Node::Folder { mode, .. }) => {
+                if path.is_empty() {
+                    entries.push((OWN.to_vec(), Node::Folder { mode, tree: addition.put_tree(&Tree::default().encode(), &mut deflate)? }));
+                }
                 let tree = addition.put_tree(&Tree(entries).encode(), &mut deflate)?;
                 if path.is_empty() {
                     id = Some(tree);
@@ -292,7 +296,7 @@ mod tests {
         let mut all = Vec::new();
         let mut trees = vec![(Vec::new(), id)];
         while let Some((path, id)) = trees.pop() {
-            for (name, node) in Tree::read(store, &id).expect("a tree").0 {
+            for (name, node) in Tree::read(store, &id).expect("a tree").0.into_iter().filter(|(name, _)| name != OWN) {
                 let path = join(&path, &name);
                 if let Node::Folder { tree, .. } = &node {
                     trees.push((path.clone(), *tree));

@@ -12,6 +12,9 @@ use podbay_wire::keep::Unkept;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tree(pub(super) Vec<(Vec<u8>, Node)>);
 
+/// The name of the project's own folder in its own tree, which is there for its mode alone. Snapshots that are older than this have none.
+pub(super) const OWN: &[u8] = b".";
+
 /// In the order of their numbers, which are in stores: add at the end.
 const REASONS: [Unkept; 7] =
     [Unkept::TooLarge, Unkept::StoreFull, Unkept::Unreadable, Unkept::Special, Unkept::GitFolder, Unkept::OtherFileSystem, Unkept::TooDeep];

@@ -14,6 +14,8 @@ use nix::sys::stat::fstatat;
 use super::*;
 use crate::keep::Node;
 use crate::keep::Origin;
+use crate::keep::compare::compare;
+use crate::keep::compare::told;
 use crate::keep::deflate::Deflate;
 use crate::keep::read::Found;
 use crate::keep::swap::Content;
@@ -21,6 +23,7 @@ use crate::keep::swap::IS_WITHOUT_FLAGS;
 use crate::keep::swap::Spot;
 use crate::keep::swap::Swapped;
 use crate::keep::testing::Scene;
+use crate::keep::testing::as_a_person;
 use crate::keep::testing::left;
 use crate::keep::tree::Tree;
 use podbay_wire::keep::LeftReason;
@@ -148,7 +151,7 @@ fn a_folder_that_was_closed_is_opened_again() {
     // As somebody sees it who may not read it, which root always may.
     let mut store = scene.store();
     let mut tree = Tree::read(&store, &before).expect("there");
-    tree.0[0].1 = Node::ignored(Unkept::Unreadable);
+    tree.0[1].1 = Node::ignored(Unkept::Unreadable);
     let addition = store.add();
     let after = addition.put_tree(&tree.encode(), &mut Deflate::default()).expect("put");
     let added = addition.finish().expect("finished");
@@ -455,4 +458,53 @@ fn what_is_given_up_stays_as_far_as_it_is() {
     assert!(abandon(&scene.project(), &scene.state(), |_, _| Ok(())).expect("given up"));
     assert!(!abandon(&scene.project(), &scene.state(), |_, _| Ok(())).expect("nothing to give up"));
     assert_eq!(scene.all(), BTreeMap::from([("a".into(), "file 644 \"2\"".to_owned())]));
+}
+
+#[test]
+fn modes_of_folders_the_projects_own_included_are_told_and_taken_back() {
+    let scene = Scene::new();
+    scene.write("src/a", "x");
+    scene.mode("", 0o750);
+    scene.mode("src", 0o711);
+    let (before, after) = change(&scene, || {
+        scene.mode("", 0o777);
+        scene.mode("src", 0o1777);
+    });
+    let changes = told(&compare(&scene.store(), &before, &after).expect("compares"));
+    let told: Vec<String> = changes
+        .iter()
+        .map(|change| format!("{} {:?} {:?}", change.path, change.what, change.mode.map(|mode| (mode.before, mode.after))))
+        .collect();
+    assert_eq!(told, [format!(". Mode Some(({}, {}))", 0o750, 0o777), format!("src Mode Some(({}, {}))", 0o711, 0o1777)]);
+    let modes = || ["", "src"].map(|path| fs::metadata(scene.path(path)).expect("there").mode() & 0o7777);
+    for (from, to, expected) in [(after, before, [0o750, 0o711]), (before, after, [0o777, 0o1777])] {
+        let applied = scene.apply(from, to);
+        assert_eq!((applied.changed.n, modes()), (2, expected));
+    }
+    // What somebody else gave it since stays.
+    scene.mode("", 0o700);
+    assert_eq!(left(&scene.apply(after, before).conflicts).len(), 1);
+    assert_eq!(modes(), [0o700, 0o711]);
+}
+
+#[test]
+fn what_was_in_a_project_whose_own_folder_was_closed_comes_back() {
+    as_a_person(|| {
+        let scene = Scene::new();
+        for path in ["gone", "-first/gone", "src/kept"] {
+            scene.write(path, path);
+        }
+        scene.mode("", 0o755);
+        let one = scene.all();
+        let (before, after) = change(&scene, || {
+            scene.remove("gone");
+            scene.remove("-first");
+            scene.write("made", "y");
+            scene.mode("", 0o500);
+        });
+        let applied = scene.apply(after, before);
+        assert_eq!((left(&applied.conflicts), left(&applied.refused)), (vec![], vec![]));
+        assert_eq!(scene.all(), one);
+        assert_eq!(fs::metadata(scene.path("")).expect("there").mode() & 0o7777, 0o755);
+    });
 }

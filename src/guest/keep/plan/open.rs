@@ -17,6 +17,7 @@ use crate::keep::look::Name;
 use crate::keep::node::Node;
 use crate::keep::project::Project;
 use crate::keep::read::Found;
+use crate::keep::tree::OWN;
 use crate::root::split;
 use podbay_wire::BytesPath;
 use podbay_wire::keep::Unkept;
@@ -34,15 +35,15 @@ pub(in crate::keep) fn open(
         if matches!(change.before, Some(Node::Unkept { why: Unkept::Unreadable, .. })) {
             *needed.entry(path).or_default() |= OPEN;
         }
-        let mut folder = split(path).0;
+        let mut folder = folder_of(path);
         let mut bits = WRITABLE;
-        while !folder.is_empty() {
-            let known = needed.entry(folder).or_default();
+        while let Some(above) = folder {
+            let known = needed.entry(above).or_default();
             if *known & bits == bits {
                 break;
             }
             *known |= bits;
-            folder = split(folder).0;
+            folder = folder_of(above);
             bits = PASSABLE;
         }
     }
@@ -63,9 +64,9 @@ pub(in crate::keep) fn open(
 
 /// Returns the folders in which something is to be changed and nothing can be, with the modes they are to have in the end.
 pub(super) fn to_open(project: &Project, changes: &[Change]) -> BTreeMap<BytesPath, u32> {
-    let folders: BTreeSet<&[u8]> = changes.iter().map(|change| split(change.path.as_bytes()).0).collect();
+    let folders: BTreeSet<&[u8]> = changes.iter().filter_map(|change| folder_of(change.path.as_bytes())).collect();
     let mut opened = BTreeMap::new();
-    for folder in folders.into_iter().filter(|folder| !folder.is_empty()) {
+    for folder in folders {
         if let Ok(Look { found: Found::Folder { stat }, .. }) = Look::at(project, folder, Name::Plain)
             && stat.st_mode & WRITABLE != WRITABLE
         {
@@ -73,4 +74,13 @@ pub(super) fn to_open(project: &Project, changes: &[Change]) -> BTreeMap<BytesPa
         }
     }
     opened
+}
+
+/// Returns the folder that a path lies in; the project's own lies in none.
+fn folder_of(path: &[u8]) -> Option<&[u8]> {
+    match split(path).0 {
+        b"" if path == OWN => None,
+        b"" => Some(OWN),
+        folder => Some(folder),
+    }
 }

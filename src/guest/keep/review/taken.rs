@@ -10,7 +10,7 @@ use crate::keep::Node;
 use crate::keep::Project;
 use crate::keep::Store;
 use crate::keep::compare::Change;
-use crate::keep::compare::compare;
+use crate::keep::compare::compare_content;
 use crate::keep::journal::Journal;
 use crate::keep::look::Look;
 use crate::keep::look::Name;
@@ -31,7 +31,7 @@ pub(super) struct Taken {
 
 /// Notes what an application has brought in.
 pub(super) fn take(record: &mut Record, project: &Project, store: &Store, journal: &Journal) -> Result<(), Error> {
-    let all = compare(store, &record.base, &record.after())?;
+    let all = compare_content(store, &record.base, &record.after())?;
     let all: BTreeMap<&BytesPath, &Change> = all.iter().map(|change| (&change.path, change)).collect();
     let mut taken: BTreeMap<BytesPath, Taken> = record.taken.drain(..).map(|taken| (taken.path.clone(), taken)).collect();
     for brought in &journal.changes {
