@@ -332,7 +332,7 @@ pub(super) async fn sit_down(
         }
     };
     let duration_ms = u64::try_from(started.duration.as_millis()).unwrap_or(u64::MAX);
-    recorder.emit(Kind::BoxStarted { image, duration_ms, hidden: started.hidden });
+    recorder.emit(Kind::BoxStarted { image, duration_ms, hidden: started.hidden, tracked: started.tracked });
     recorder.emit(Kind::ModelReady {
         model: probed.model.clone(),
         context: probed.context,

@@ -137,6 +137,9 @@ pub enum Kind {
         /// Paths of the project that commands in it cannot read.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         hidden: Vec<String>,
+        /// Those of them that git tracks, so that what was committed of them can be read.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        tracked: Vec<String>,
     },
     /// The box ended under us; a new one takes its place.
     BoxLost {

@@ -157,6 +157,8 @@ pub struct Started {
     pub joined: bool,
     /// Paths of the project that commands cannot read.
     pub hidden: Vec<String>,
+    /// Those of them that git tracks.
+    pub tracked: Vec<String>,
 }
 
 /// A box that answers.
@@ -253,12 +255,16 @@ impl Sandbox {
                 return Err(error);
             }
         };
-        let mut hidden = Vec::new();
+        let (mut hidden, mut tracked) = (Vec::new(), Vec::new());
         let warnings = match &inner.way {
             Way::Engine(made) => {
                 let (covered, uncovered) = made.covering.told().await;
                 hidden = covered;
-                let notes = if let Some(git) = &made.git { git.seal().await } else { Vec::new() };
+                let mut notes = Vec::new();
+                if let Some(git) = &made.git {
+                    tracked = git.tracked(&hidden).await;
+                    notes = git.seal().await;
+                }
                 let no_git = made.labels.session.as_ref().and_then(|_| git::why_no_git(&made.spec.project)).into_iter().collect();
                 [made.spec.warnings.clone(), enforced::missing(&made.spec, &running.facts), uncovered, notes, no_git].concat()
             }
@@ -268,7 +274,8 @@ impl Sandbox {
             }
         };
         let warnings = inner.beside.get().cloned().into_iter().chain(warnings).collect();
-        let started = Started { facts: running.facts.clone(), warnings, duration: begun.elapsed(), joined: !running.owned, hidden };
+        let started =
+            Started { facts: running.facts.clone(), warnings, duration: begun.elapsed(), joined: !running.owned, hidden, tracked };
         inner.state.lock().await.running = Some(running);
         let sandbox = Self { inner: Arc::new(inner) };
         sandbox.search_on();

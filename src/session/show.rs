@@ -16,6 +16,7 @@ use podbay_event::LimitKind;
 use podbay_event::RunStatus;
 use podbay_event::ToolCall;
 use podbay_event::git_taken;
+use podbay_event::hidden_names;
 use podbay_event::json_line;
 
 use super::Error;
@@ -199,10 +200,10 @@ fn one(text: &mut String, event: &Event) {
         Kind::ToolModeChanged { from, to, reason } => {
             writeln!(text, "! tool calls: {} instead of {}: {reason}", to.as_str(), from.as_str()).expect(TAKES_ALL);
         }
-        Kind::BoxStarted { image, duration_ms, hidden } => {
+        Kind::BoxStarted { image, duration_ms, hidden, tracked } => {
             writeln!(text, "sandbox {image}, started in {}", duration(*duration_ms)).expect(TAKES_ALL);
             if !hidden.is_empty() {
-                writeln!(text, "hidden from commands: {}", hidden.join(", ")).expect(TAKES_ALL);
+                writeln!(text, "hidden from commands: {}", hidden_names(hidden, tracked).join(", ")).expect(TAKES_ALL);
             }
         }
         Kind::BoxLost { reason } => writeln!(text, "! the sandbox ended: {reason}").expect(TAKES_ALL),

@@ -11,6 +11,7 @@ use podbay_event::LimitKind;
 use podbay_event::RunStatus;
 use podbay_event::Usage;
 use podbay_event::git_taken;
+use podbay_event::hidden_names;
 
 use super::Paint;
 use super::Progress;
@@ -186,7 +187,8 @@ impl<O: Write, E: Write> Plain<O, E> {
                 from.as_str(),
                 text::line(reason)
             ))),
-            Kind::BoxStarted { image, duration_ms, hidden } => {
+            Kind::BoxStarted { image, duration_ms, hidden, tracked } => {
+                let hidden = &hidden_names(hidden, tracked);
                 let hidden = if hidden.is_empty() { String::new() } else { format!("; hidden from commands: {}", few(hidden)) };
                 let started = call::duration(*duration_ms);
                 self.note(&paint.dim(&format!("sandbox: {}, started in {started}{hidden}", text::line(image))))

@@ -8,6 +8,7 @@
 mod archive;
 mod background;
 mod call;
+mod copy_name;
 mod fault;
 pub mod frame;
 mod git;

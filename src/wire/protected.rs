@@ -1,4 +1,5 @@
 use super::BytesPath;
+use super::copy_name::originals;
 
 /// A file that is protected by its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,8 +55,6 @@ const FILES: [&str; 25] = [
 ];
 /// What begins the name of a file with an environment: what follows tells whose it is.
 const ENVIRONMENTS: [&str; 4] = [".env.", ".env_", ".env-", ".dev.vars."];
-/// What a copy of a file has at its end.
-const COPIES: [&str; 6] = ["~", ".bak", ".backup", ".old", ".orig", ".save"];
 /// Endings of files that are made to hold keys or passwords: environments, stores of keys, what terraform knows and is told.
 const SECRET_SUFFIXES: [&str; 12] = ["env", "p12", "pfx", "jks", "keystore", "kdbx", "kdb", "ppk", "agekey", "tfstate", "tfvars", "ovpn"];
 /// The same, with the ending that tells the format or the age.
@@ -96,11 +95,12 @@ pub fn protected_name(path: &BytesPath) -> Option<Protected> {
         if at != last {
             return None;
         }
-        let name = original(&folded);
-        if is_secret_file(name) || at > 0 && is_secret_in(&fold(parts[at - 1]), name) {
+        let names = originals(&folded);
+        let is_any = |of: &dyn Fn(&str) -> bool| names.iter().any(|name| of(name));
+        if is_any(&is_secret_file) || at > 0 && is_any(&|name| is_secret_in(&fold(parts[at - 1]), name)) {
             return hit(true);
         }
-        if is_key(name) || is_credentials(name) { hit(false) } else { None }
+        if is_any(&is_key) || is_any(&is_credentials) { hit(false) } else { None }
     })
 }
 
@@ -109,7 +109,10 @@ pub fn secret_path(path: &[u8]) -> Option<SecretName> {
     let mut parts = path.rsplit(|byte| *byte == b'/');
     let name = parts.next()?;
     let folded = |part: &[u8]| fold(&BytesPath::from_bytes(part).to_text());
-    let in_folder = |above: &[u8]| is_secret_in(&folded(above), original(&folded(name))).then_some(SecretName::Certain);
+    let in_folder = |above: &[u8]| {
+        let above = folded(above);
+        originals(&folded(name)).iter().any(|name| is_secret_in(&above, name)).then_some(SecretName::Certain)
+    };
     parts.next().and_then(in_folder).or_else(|| secret_name(name))
 }
 
@@ -121,18 +124,11 @@ pub fn secret_name(name: &[u8]) -> Option<SecretName> {
     if FOLDERS.contains(&folded.as_str()) {
         return Some(SecretName::IfFolder);
     }
-    let name = original(&folded);
-    if is_secret_file(name) || is_credentials(name) {
+    let names = originals(&folded);
+    if names.iter().any(|name| is_secret_file(name) || is_credentials(name)) {
         return Some(SecretName::Certain);
     }
-    (is_key(name) || may_be_key(name) || may_be_ssh_key(name)).then_some(SecretName::IfKey)
-}
-
-/// Returns the name of what a file is a copy of, as editors and people make some.
-fn original(name: &str) -> &str {
-    let stem = COPIES.iter().find_map(|end| name.strip_suffix(end)).filter(|stem| !stem.is_empty());
-    // `terraform.tfstate.backup` and `.env.backup` have that as their own.
-    stem.map_or(name, original)
+    names.iter().any(|name| is_key(name) || may_be_key(name) || may_be_ssh_key(name)).then_some(SecretName::IfKey)
 }
 
 /// Whether somebody may have called a key of ssh so who has several: what is in it tells it from `id_card.py`.
@@ -300,6 +296,44 @@ mod tests {
             ("firebase.json", None),
             ("main.rs.bak", None),
             ("~", None),
+            // What editors, file managers and browsers make of them.
+            (".env.swp", Some(SecretName::Certain)),
+            (".npmrc.swp", Some(SecretName::Certain)),
+            (".npmrc.swo", Some(SecretName::Certain)),
+            (".id_rsa.swp", Some(SecretName::Certain)),
+            (".env.un~", Some(SecretName::Certain)),
+            ("..env.un~", Some(SecretName::Certain)),
+            (".id_ed25519.un~", Some(SecretName::Certain)),
+            ("#.env#", Some(SecretName::Certain)),
+            (".#.env", Some(SecretName::Certain)),
+            (".env.~1~", Some(SecretName::Certain)),
+            (".env,v", Some(SecretName::Certain)),
+            ("id_rsa,v", Some(SecretName::Certain)),
+            (".env (1)", Some(SecretName::Certain)),
+            (".netrc (another copy)", Some(SecretName::Certain)),
+            ("secrets (1).yaml", Some(SecretName::Certain)),
+            ("secrets copy 2.yaml", Some(SecretName::Certain)),
+            ("id_rsa copy", Some(SecretName::Certain)),
+            ("id_rsa - Copy", Some(SecretName::Certain)),
+            ("Copy of .npmrc", Some(SecretName::Certain)),
+            ("id_rsa.1", Some(SecretName::Certain)),
+            (".server.pem.swp", Some(SecretName::IfKey)),
+            ("server (1).key", Some(SecretName::IfKey)),
+            (".deploy_key.swp", Some(SecretName::IfKey)),
+            (".main.rs.swp", None),
+            ("#main.rs#", None),
+            ("main.rs,v", None),
+            ("notes (1).txt", None),
+            ("photo copy 2.png", None),
+            (".env.example.swp", None),
+            ("..env.example.un~", None),
+            (".env.example (1)", None),
+            (".id_rsa.pub.swp", None),
+            ("id_rsa copy.pub", None),
+            ("()", None),
+            ("#", None),
+            ("copy", None),
+            ("copy of", None),
         ] {
             assert_eq!(secret_name(name.as_bytes()), kind, "{name}");
         }

@@ -67,7 +67,7 @@ every_kind! {
     SessionForked { from: "mnabcdefghjk".parse().expect("an id") }
     ModelReady { model: bad(), context: None, tools: ToolMode::Text, reason: bad() }
     ToolModeChanged { from: ToolMode::Native, to: ToolMode::Text, reason: bad() }
-    BoxStarted { image: bad(), duration_ms: 1, hidden: vec![bad()] }
+    BoxStarted { image: bad(), duration_ms: 1, hidden: vec![bad()], tracked: vec![bad()] }
     BoxLost { reason: bad() }
     GitTaken { repository: Some(bad()), branches: vec![bad()], n_more: 1, stashes: vec![bad()], head: Some(bad()), staged: true }
     PromptBegun {

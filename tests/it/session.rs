@@ -505,7 +505,7 @@ fn a_session_reads_as_text_and_exports_as_it_is() {
     };
     let calls = vec![ToolCall { id: "c1".into(), name: "bash".into(), arguments: "{}".into() }];
     let events = [
-        Kind::BoxStarted { image: "podbay/workspace".into(), duration_ms: 300, hidden: vec![".env".into()] },
+        Kind::BoxStarted { image: "podbay/workspace".into(), duration_ms: 300, hidden: vec![".env".into()], tracked: vec![".env".into()] },
         Kind::AssistantMessage {
             text: "I run the tests.".into(),
             thinking: String::new(),
@@ -535,7 +535,7 @@ fn a_session_reads_as_text_and_exports_as_it_is() {
     task:
     fix the test
     sandbox podbay/workspace, started in 300 ms
-    hidden from commands: .env
+    hidden from commands: .env (its committed version can be read)
 
     model:
     I run the tests.

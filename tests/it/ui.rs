@@ -87,7 +87,12 @@ fn whole_run() -> Vec<Kind> {
             tools: podbay::event::ToolMode::Native,
             reason: "the template has tools".into(),
         },
-        Kind::BoxStarted { image: "podbay/workspace".into(), duration_ms: 312, hidden: vec![".env".into()] },
+        Kind::BoxStarted {
+            image: "podbay/workspace".into(),
+            duration_ms: 312,
+            hidden: vec!["a.pem".into(), ".env".into()],
+            tracked: vec![".env".into()],
+        },
         delta("\n\nI look at "),
         delta("the readme.\n"),
         delta("\n"),
@@ -123,7 +128,7 @@ fn a_script_gets_the_answer_alone() {
     assert_eq!(out, "It is a demo.\n\nIt has one test.\n");
     assert_snapshot!(err, @r"
     model: smol\x1b[2Jlm (the template has tools)
-    sandbox: podbay/workspace, started in 312 ms; hidden from commands: .env
+    sandbox: podbay/workspace, started in 312 ms; hidden from commands: .env (its committed version can be read), a.pem
     I look at the readme.
     -> read_file README.md (ok, 12 ms)
     -> bash cargo test \

@@ -89,7 +89,7 @@ async fn show(place: &Place, task: &str, front: &Front, recorder: &Recorder, beg
     let catalogue = Catalogue::new(&tools);
     let (prompt, begins) = first_prompt(&catalogue, &probed, &Past::default(), Profile::Standard);
     let files = Files::new(&EXAMPLE);
-    recorder.emit(Kind::BoxStarted { image: "none, files in memory".to_owned(), duration_ms: 0, hidden: Vec::new() });
+    recorder.emit(Kind::BoxStarted { image: "none, files in memory".to_owned(), duration_ms: 0, hidden: Vec::new(), tracked: Vec::new() });
     recorder.emit(Kind::ModelReady {
         model: probed.model.clone(),
         context: probed.context,

@@ -38,7 +38,7 @@ pub(super) use self::settle::settle_left;
 use podbay_wire::keep::Person;
 
 /// What a session's git needs besides its project.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// Where repositories go that a session made; a folder of the state.
     pub aside: PathBuf,

@@ -23,11 +23,13 @@ use podbay_engine::Labels;
 use podbay_event::InstanceId;
 use podbay_event::SessionId;
 use podbay_wire::BytesPath;
+use podbay_wire::below as path_below;
 use podbay_wire::keep::Find;
 use podbay_wire::keep::GitAnswer;
 use podbay_wire::keep::GitOrder;
 use podbay_wire::keep::Obeyed;
 use podbay_wire::keep::PreparedGit;
+use podbay_wire::keep::PreparedRepository;
 use podbay_wire::keep::git_of_review;
 
 /// What is said where the box of a session has no git folder of its own.
@@ -61,6 +63,8 @@ struct State {
     /// Something may have run: what is in the folder is nowhere else.
     is_sealed: bool,
     notes: Vec<String>,
+    /// Files that are hidden and that git tracks, from the project's folder.
+    tracked: Vec<BytesPath>,
 }
 
 /// What of a project decides what its session's folders are.
@@ -133,7 +137,8 @@ impl SessionGit {
             None => (None, preparing.await),
         };
         match prepared {
-            Ok(Outcome { lent, obeyed, notes }) => {
+            Ok(Outcome { lent, obeyed, notes, tracked }) => {
+                state.tracked = tracked;
                 state.notes = notes;
                 state.notes.extend(below.notes);
                 state.lent = lent;
@@ -254,7 +259,7 @@ impl SessionGit {
         let is_top_good = prepared.repositories.iter().any(|one| one.path.as_bytes() == b".git" && one.refused.is_none());
         let top = if is_top_good { top } else { &Top::None };
         let lent = Lent::of(&spec.project, (top, &name), below, &prepared, folder.as_deref());
-        Ok(Outcome { lent, notes: told(&prepared), obeyed: prepared.obeyed })
+        Ok(Outcome { lent, notes: told(&prepared), tracked: tracked(&prepared), obeyed: prepared.obeyed })
     }
 
     /// Returns what the person's git obeys in the project, as the real settings said before anything ran.
@@ -269,6 +274,13 @@ impl SessionGit {
 
     pub(crate) fn volume(&self) -> String {
         volume::name(&self.id)
+    }
+
+    /// Returns those of the hidden paths that git tracks, or tracks something in: what was committed of them can be read.
+    pub(crate) async fn tracked(&self, hidden: &[String]) -> Vec<String> {
+        let state = self.state.lock().await;
+        let is_tracked = |path: &&String| state.tracked.iter().any(|known| path_below(known.as_bytes(), path.as_bytes()).is_some());
+        hidden.iter().filter(is_tracked).cloned().collect()
     }
 
     /// From now on commands may run.
@@ -325,6 +337,7 @@ struct Outcome {
     lent: Option<Lent>,
     obeyed: Obeyed,
     notes: Vec<String>,
+    tracked: Vec<BytesPath>,
 }
 
 /// Whether something is to be mounted by its path on the engine's machine.
@@ -378,6 +391,15 @@ fn told(prepared: &PreparedGit) -> Vec<String> {
     [refused, cut(notes, 0, "git in this session")].concat()
 }
 
+/// Returns the files that are hidden and tracked, from the project's folder; where a submodule has its files is not said there.
+fn tracked(prepared: &PreparedGit) -> Vec<BytesPath> {
+    let of = |one: &PreparedRepository| -> Vec<BytesPath> {
+        let Some(folder) = one.path.as_bytes().strip_suffix(b".git") else { return Vec::new() };
+        one.hidden.iter().map(|path| BytesPath::from_bytes([folder, path.as_bytes()].concat())).collect()
+    };
+    prepared.repositories.iter().flat_map(of).collect()
+}
+
 pub(super) fn with_causes(error: &Error) -> String {
     let causes = std::iter::successors(std::error::Error::source(error), |error| error.source()).map(|cause| format!(": {cause}"));
     format!("{error}{}", causes.collect::<String>())
@@ -387,7 +409,6 @@ pub(super) fn with_causes(error: &Error) -> String {
 mod tests {
     use super::*;
     use podbay_wire::keep::GitRefusal;
-    use podbay_wire::keep::PreparedRepository;
 
     #[test]
     fn where_git_cannot_even_read_that_is_said() {
@@ -400,6 +421,20 @@ mod tests {
         assert!(said("sub/.git", lent()).starts_with("git does not work in this session at sub/.git: it borrows"));
         assert!(said(".git", GitRefusal::NoHead).starts_with("git does not work in this session: it has no HEAD"));
         assert!(said(".git", GitRefusal::Sha256).starts_with("git can only read in this session: its objects"));
+    }
+
+    #[tokio::test]
+    async fn what_git_tracks_of_what_is_hidden_is_known_by_its_path_in_the_project() {
+        let repository = |path: &str, hidden: &[&str]| PreparedRepository {
+            hidden: hidden.iter().map(|&path| BytesPath::from(path)).collect(),
+            refused: None,
+            ..PreparedRepository::refused(&path.into(), GitRefusal::NoHead)
+        };
+        let repositories = vec![repository(".git", &[".env", ".aws/credentials"]), repository("sub/.git", &["a.pem"])];
+        let git = SessionGit::new(&SessionId::random(), Options::default());
+        git.state.lock().await.tracked = tracked(&PreparedGit { repositories, ..PreparedGit::default() });
+        let hidden = [".aws", ".env", ".env.local", "a.pem", "sub/a.pem", "other/.env"].map(str::to_owned);
+        assert_eq!(git.tracked(&hidden).await, [".aws", ".env", "sub/a.pem"]);
     }
 
     #[test]

@@ -56,6 +56,7 @@ fn is_at_or_below(name: &[u8], path: &[u8]) -> bool {
 mod tests {
     use std::fs;
 
+    use super::super::sample::InSession;
     use super::super::sample::Sample;
     use super::*;
 
@@ -89,6 +90,19 @@ mod tests {
         sample.git(&["commit", "-q", "-a", "-m", "three"]);
         assert_eq!(sample.git(&["show", "--name-only", "--format="]), "code\n");
         assert_eq!(sample.git(&["show", "HEAD:.env"]), "secret");
+    }
+
+    #[test]
+    fn what_was_committed_of_a_hidden_file_can_be_read_and_the_file_is_named() {
+        let sample = Sample::new();
+        sample.write(".gitignore", ".env.local\n");
+        for path in [".env", ".env.local"] {
+            sample.write(path, "secret");
+        }
+        sample.commit("code", "1");
+        let session = InSession::hiding(sample, &[".env", ".env.local"]);
+        assert_eq!(session.git(&["show", "HEAD:.env"]), "secret", "no mask covers what is in an object");
+        assert_eq!(session.prepared.repositories[0].hidden, [BytesPath::from(".env")]);
     }
 
     #[test]
