@@ -220,7 +220,7 @@ fn list(reviews: &app::Named<app::Review>) -> String {
             None => "at work, or cut off".to_owned(),
         };
         let _ = writeln!(words, "{}  {state}  {}", text::line(&review.name), text::line(&review.words));
-        words.push_str(&indented(&commits(&review.git)));
+        words.push_str(&first_commits(&review.git, &review.name));
     }
     if reviews.is_empty() {
         words.push_str("nothing waits to be reviewed\n");
@@ -238,6 +238,12 @@ fn indented(lines: &str) -> String {
 /// Says what of a session's git waits with a review.
 fn commits(git: &WaitingGit) -> String {
     git.lines().iter().map(|line| format!("{}\n", text::line(line))).collect()
+}
+
+/// The same for a summary of the review of this name.
+fn first_commits(git: &WaitingGit, name: &str) -> String {
+    let lines = git.first_lines(&format!("podbay review diff {name}"));
+    lines.iter().map(|line| format!("  {}\n", text::line(line))).collect()
 }
 
 fn brought_in(name: &str, done: &ReviewApplied, git: Option<&GitEnded>) -> (String, u8) {
@@ -359,7 +365,7 @@ pub(super) fn summary(id: &str, pending: &Pending) -> String {
     if n_more > 0 {
         let _ = writeln!(words, "  and {n_more} more");
     }
-    words.push_str(&indented(&commits(&pending.git)));
+    words.push_str(&first_commits(&pending.git, id));
     let _ = writeln!(
         words,
         "look at them:    podbay review diff {id}\nbring them in:   podbay review apply {id}\ndrop them:       podbay review discard {id}"

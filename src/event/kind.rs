@@ -333,6 +333,9 @@ pub enum Kind {
         head: Option<String>,
         /// Whether what is staged is as the session left it.
         staged: bool,
+        /// Whether it waited in a review, which named all of it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        waited: bool,
     },
     Warning {
         message: String,

@@ -45,6 +45,7 @@ pub use field::ToolMode;
 pub use field::ToolTold;
 pub use field::Unit;
 pub use git_taken::git_taken;
+pub use git_taken::git_taken_whole;
 pub use hidden_names::hidden_names;
 pub use id::InstanceId;
 pub use id::SessionId;

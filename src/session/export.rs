@@ -7,7 +7,7 @@ use podbay_event::CallStatus;
 use podbay_event::Event;
 use podbay_event::Kind;
 use podbay_event::ToolCall;
-use podbay_event::git_taken;
+use podbay_event::git_taken_whole;
 
 use super::Past;
 use super::Records;
@@ -88,7 +88,7 @@ fn one<'a>(out: &mut String, kind: &'a Kind, asked: &mut Vec<&'a ToolCall>, safe
         }
         Kind::LimitReached { limit, at_end: true } => writeln!(out, "\n> the limit of {limit:?} is reached").expect(TAKES_ALL),
         kind @ Kind::GitTaken { .. } => {
-            writeln!(out, "\n> git: {}", safe(&git_taken(kind).unwrap_or_default()).replace('\n', "\n> ")).expect(TAKES_ALL);
+            writeln!(out, "\n> git: {}", safe(&git_taken_whole(kind).unwrap_or_default()).replace('\n', "\n> ")).expect(TAKES_ALL);
         }
         Kind::Warning { message } => writeln!(out, "\n> warning: {}", safe(message).replace('\n', "\n> ")).expect(TAKES_ALL),
         Kind::RunFinished { status, exit_code, turns, tool_calls, usage, error, .. } => {

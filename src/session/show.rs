@@ -15,7 +15,7 @@ use podbay_event::Kind;
 use podbay_event::LimitKind;
 use podbay_event::RunStatus;
 use podbay_event::ToolCall;
-use podbay_event::git_taken;
+use podbay_event::git_taken_whole;
 use podbay_event::hidden_names;
 use podbay_event::json_line;
 
@@ -243,7 +243,9 @@ fn one(text: &mut String, event: &Event) {
             writeln!(text, "! the limit of {} is {how}", limit_word(*limit)).expect(TAKES_ALL);
         }
         Kind::Interrupted => text.push_str("! interrupted\n"),
-        kind @ Kind::GitTaken { .. } => writeln!(text, "git: {}", git_taken(kind).unwrap_or_default()).expect(TAKES_ALL),
+        kind @ Kind::GitTaken { .. } => {
+            writeln!(text, "git: {}", git_taken_whole(kind).unwrap_or_default().replace('\n', "\n   ")).expect(TAKES_ALL);
+        }
         Kind::Warning { message } => writeln!(text, "! {message}").expect(TAKES_ALL),
         Kind::RunFinished { status, exit_code, turns, tool_calls, usage, error, duration_ms, .. } => {
             let status = run_word(*status);

@@ -201,7 +201,7 @@ impl<O: Write, E: Write> Plain<O, E> {
             Kind::Interrupted => self.note(&paint.warn("interrupted")),
             kind @ Kind::GitTaken { .. } => {
                 let words = git_taken(kind).unwrap_or_default();
-                self.note(&format!("git: {}", call::bounded(&words, RESULT_LINES)))
+                self.note(&format!("git: {}", call::bounded(&words, usize::MAX - 1)))
             }
             Kind::Warning { message } => self.note(&paint.warn(&format!("warning: {}", call::warning(message)))),
             // The error is not shown here: whoever began the run says it once, with its cause and its remedy.

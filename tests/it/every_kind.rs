@@ -69,7 +69,7 @@ every_kind! {
     ToolModeChanged { from: ToolMode::Native, to: ToolMode::Text, reason: bad() }
     BoxStarted { image: bad(), duration_ms: 1, hidden: vec![bad()], tracked: vec![bad()] }
     BoxLost { reason: bad() }
-    GitTaken { repository: Some(bad()), branches: vec![bad()], n_more: 1, stashes: vec![bad()], head: Some(bad()), staged: true }
+    GitTaken { repository: Some(bad()), branches: vec![bad()], n_more: 1, stashes: vec![bad()], head: Some(bad()), staged: true, waited: true }
     PromptBegun {
         system: bad(),
         tools: vec![ToolTold { name: bad(), description: bad(), parameters: BAD.into() }],

@@ -174,7 +174,7 @@ impl Ended {
 
     /// Tells it, as events.
     pub fn told(&self) -> Vec<Kind> {
-        let mut told: Vec<Kind> = self.taken().map(taken).collect();
+        let mut told: Vec<Kind> = self.taken().map(|one| taken(one, self.review.is_some())).collect();
         let mut warn = |message: String| told.push(Kind::Warning { message });
         let mut not_taken = self.not_taken_words(MOST_TOLD);
         if self.n_not_taken() > 0 {
@@ -250,7 +250,7 @@ fn has_our_name(path: &BytesPath) -> bool {
     path.as_bytes().rsplit(|byte| *byte == b'/').next().is_some_and(|name| name.starts_with(ON_ITS_WAY.as_bytes()))
 }
 
-fn taken(one: &ImportedRepository) -> Kind {
+fn taken(one: &ImportedRepository, waited: bool) -> Kind {
     Kind::GitTaken {
         repository: if one.path.as_bytes() == b".git" { None } else { Some(one.path.to_string()) },
         branches: one.moved.iter().map(branch).collect(),
@@ -258,6 +258,7 @@ fn taken(one: &ImportedRepository) -> Kind {
         stashes: one.stashes.clone(),
         head: one.head.as_deref().map(|name| short(name).to_owned()),
         staged: one.index == IndexImport::Taken,
+        waited,
     }
 }
 

@@ -312,8 +312,15 @@ mod tests {
         };
         let changes: Named<PathChange> = (0..300).map(change).collect();
         let may_run: Named<MayRun> = (0..300).map(|n| MayRun { path: long(n), why: "x".repeat(100), when: When::ByItself }).collect();
-        let names =
-            |n: usize| WaitingName { name: long(n), old: None, new: "1".repeat(40), n_commits: None, subject: None, is_anew: false };
+        let names = |n: usize| WaitingName {
+            name: long(n),
+            old: None,
+            new: "1".repeat(40),
+            n_commits: None,
+            subject: None,
+            is_anew: false,
+            called: None,
+        };
         let repository = WaitingRepository {
             path: ".git".into(),
             names: (0..300).map(names).collect(),

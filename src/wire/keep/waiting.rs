@@ -5,6 +5,10 @@ use super::ImportedGit;
 use super::Named;
 use crate::BytesPath;
 
+/// How many new names a summary has, and how much of each.
+const MOST_NEW: usize = 8;
+const MOST_CHARS: usize = 200;
+
 /// What a session did with git that waits with its review.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WaitingGit {
@@ -42,6 +46,9 @@ pub struct WaitingName {
     /// Whether these stand on nothing that was there before, so that what `old` leads to is the branch's no more.
     #[serde(default)]
     pub is_anew: bool,
+    /// What the session calls it, where that is no name that comes as it is.
+    #[serde(default)]
+    pub called: Option<String>,
 }
 
 impl WaitingGit {
@@ -64,7 +71,12 @@ impl WaitingGit {
 
     /// Says what waits, one line for each name and for each thing besides.
     pub fn lines(&self) -> Vec<String> {
-        self.repositories.iter().flat_map(WaitingRepository::lines).collect()
+        self.repositories.iter().flat_map(|one| one.lines(usize::MAX, None)).collect()
+    }
+
+    /// The same with the first of new names alone, behind those that were there before; `shown` is the command that names all.
+    pub fn first_lines(&self, shown: &str) -> Vec<String> {
+        self.repositories.iter().flat_map(|one| one.lines(MOST_NEW, Some(shown))).collect()
     }
 }
 
@@ -92,11 +104,13 @@ impl WaitingRepository {
         self.head.take_if(|name| Some(name.as_str()) == head);
     }
 
-    fn lines(&self) -> Vec<String> {
-        let mut lines: Vec<String> = self.names.first.iter().map(WaitingName::words).collect();
-        let n_more = self.names.n.saturating_sub(self.names.first.len() as u64);
+    fn lines(&self, most_new: usize, shown: Option<&str>) -> Vec<String> {
+        let (moved, new): (Vec<&WaitingName>, Vec<&WaitingName>) = self.names.first.iter().partition(|name| name.old.is_some());
+        let words = |name: &&WaitingName| if shown.is_some() { shortened(&name.words()) } else { name.words() };
+        let mut lines: Vec<String> = moved.iter().chain(new.iter().take(most_new)).map(words).collect();
+        let n_more = self.names.n.saturating_sub(lines.len() as u64);
         if n_more > 0 {
-            lines.push(format!("commits: and {n_more} more names"));
+            lines.push(format!("commits: and {n_more} more{}", shown.map_or(" names".to_owned(), |shown| format!(": `{shown}`"))));
         }
         lines.extend(self.stashes.iter().map(|words| format!("stash: {words}")));
         lines.extend(self.head.iter().map(|name| format!("checked out: {}", short(name))));
@@ -121,8 +135,19 @@ impl WaitingName {
         let count = self.n_commits.filter(|n| *n > 0).map(|n| format!(" ({n})")).unwrap_or_default();
         let subject = self.subject.as_deref().map(|subject| format!(" {subject}")).unwrap_or_default();
         let anew = if self.is_anew { "; begun anew, without the commits that it had" } else { "" };
-        format!("commits: {} {from}{}{count}{subject}{anew}", short(&name), commit(&self.new))
+        let called = self.called.as_deref().map(|name| format!("; called {} in the session", short(name))).unwrap_or_default();
+        format!("commits: {} {from}{}{count}{subject}{anew}{called}", short(&name), commit(&self.new))
     }
+}
+
+/// Leaves out the middle of what is too long to be read in a summary.
+fn shortened(words: &str) -> String {
+    let n = words.chars().count();
+    if n <= MOST_CHARS {
+        return words.to_owned();
+    }
+    let (start, end) = (words.chars().take(MOST_CHARS / 2), words.chars().skip(n - MOST_CHARS / 2));
+    start.chain(['…']).chain(end).collect()
 }
 
 /// Returns a name as people call it.
@@ -143,6 +168,7 @@ mod tests {
             n_commits,
             subject: subject.map(str::to_owned),
             is_anew: subject == Some("begin anew"),
+            called: None,
         };
         let top = WaitingRepository {
             path: ".git".into(),
@@ -170,5 +196,29 @@ mod tests {
                 "staged: other files than at the start, of .git/modules/sub"
             ]
         );
+    }
+
+    #[test]
+    fn many_long_names_that_are_new_do_not_hide_a_branch_that_moved() {
+        let name = |name: &str, old: Option<&str>| WaitingName {
+            name: name.into(),
+            old: old.map(|digit| digit.repeat(40)),
+            new: "2".repeat(40),
+            n_commits: Some(1),
+            subject: None,
+            is_anew: false,
+            called: name.ends_with("/1").then(|| "refs/heads/`x`".to_owned()),
+        };
+        let new = (0..40).map(|n| name(&format!("refs/heads/{}{n:02}", "a".repeat(900)), None));
+        let names = [name("refs/heads/podbay/s/1", None)].into_iter().chain(new).chain([name("refs/heads/release", Some("1"))]).collect();
+        let git = WaitingGit { repositories: vec![WaitingRepository { path: ".git".into(), names, ..WaitingRepository::default() }] };
+        let lines = git.first_lines("podbay review diff s");
+        assert_eq!(
+            lines[..2],
+            ["commits: release 1111111..2222222 (1)", "commits: podbay/s/1 new, 2222222 (1); called `x` in the session"]
+        );
+        assert_eq!((lines.len(), lines[9].as_str()), (10, "commits: and 33 more: `podbay review diff s`"));
+        assert!(lines.iter().all(|line| line.chars().count() <= MOST_CHARS + 1), "{lines:?}");
+        assert_eq!(git.lines().len(), 42, "there all of them are");
     }
 }

@@ -43,6 +43,7 @@ fn what_the_person_removed_since_stays_removed() {
         n_commits: None,
         subject: None,
         is_anew: false,
+        called: None,
     };
     let names = [of("refs/heads/feat"), of("refs/heads/main")].into_iter().collect();
     let stashes = vec![sample.git(&["stash", "list", "--format=%gs"]).trim().to_owned()];

@@ -242,7 +242,7 @@ impl<'a> One<'a> {
 
     fn import_in(&self, under: &Under<'_>, share: Instant) -> Result<(ImportedRepository, Taken), Fault> {
         self.check_head()?;
-        let mut left = Left::read(&self.session, &self.private, self.started, self.start_index.as_deref())?;
+        let mut left = Left::read(&self.session, &self.private, self.id, self.started, self.start_index.as_deref())?;
         left.leave_out(self.unseen, &self.started.head);
         let is_late = self.unseen.iter().any(|one| one.is_late);
         let mut done = ImportedRepository { path: self.started.path.clone(), is_late, ..ImportedRepository::default() };
@@ -262,9 +262,9 @@ impl<'a> One<'a> {
         if let Some(staging) = &mut staging {
             stashes = self.import_rest(staging, (&left, &rest), fetched, &mut real, &mut done, share);
         }
-        // Of very many not all are named: what is checked out is.
-        let is_here = |moved: &MovedRef| first.contains_key(&&moved.name);
-        done.moved.sort_by(|one, other| (!is_here(one), &one.name).cmp(&(!is_here(other), &other.name)));
+        // Of very many not all are named: what is checked out is, and then what was there before.
+        let place = |moved: &MovedRef| (!first.contains_key(&&moved.name), moved.old.is_none());
+        done.moved.sort_by(|one, other| (place(one), &one.name).cmp(&(place(other), &other.name)));
         self.note_left_out(&mut done);
         let mut now = self.started.clone();
         now.refs.extend(done.moved.iter().map(|moved| (moved.name.clone(), moved.new.clone())));

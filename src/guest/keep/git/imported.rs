@@ -493,7 +493,7 @@ fn a_linked_worktree_gets_what_was_done_in_it() {
     sample.git(&["update-ref", "refs/heads/main", "side"]);
     fs::write(sample.path(".git"), pointer).expect("written");
     let imported = import_at(&sample.beside(""), "main/.git").repositories.remove(0);
-    assert_eq!(moved(&imported), ["refs/heads/other", "refs/heads/side"]);
+    assert_eq!(moved(&imported), ["refs/heads/side", "refs/heads/other"]);
     assert_eq!(not_imported(&imported), ["refs/heads/main: is checked out in another worktree"]);
     assert_eq!((imported.head.as_deref(), imported.index), (Some("refs/heads/other"), IndexImport::Taken));
     assert_eq!(sample.git(&["status", "--porcelain", "--branch"]), status);

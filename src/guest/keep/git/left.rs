@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use super::commits::Commits;
 use super::folder::Folder;
+use super::given_names::GivenNames;
 use super::import::UnseenName;
 use super::index::Index;
 use super::index::MAX_INDEX;
@@ -37,6 +38,8 @@ pub(crate) struct Left {
     pub(crate) names: BTreeMap<BytesPath, String>,
     /// All that the session's branches stand for, moved or not.
     pub(crate) bound: BTreeMap<BytesPath, String>,
+    /// What the session calls some of these, which do not come as they are.
+    pub(super) given: GivenNames,
     /// New ones, the oldest first.
     pub(crate) stashes: Vec<Stash>,
     pub(crate) head: Option<Head>,
@@ -139,8 +142,8 @@ fn moved_away(object: &str) -> String {
 }
 
 impl Left {
-    /// Reads a session's folder; `private` is what its worktree has of its own there.
-    pub(crate) fn read(session: &Folder, private: &[u8], started: &Started, start_index: Option<&[u8]>) -> Result<Self, Fault> {
+    /// Reads the folder of the session `id`; `private` is what its worktree has of its own there. Names are those that things come as.
+    pub(crate) fn read(session: &Folder, private: &[u8], id: &str, started: &Started, start_index: Option<&[u8]>) -> Result<Self, Fault> {
         let mut left = Self::default();
         let found = refs::read(session)?;
         for (name, why) in found.odd.into_iter().take(MAX_TOLD) {
@@ -150,12 +153,11 @@ impl Left {
         for (name, to) in new.take(MAX_TOLD) {
             left.refuse(name, format!("stands for {to}, and such names are not taken over"));
         }
-        left.compare_names(&found.bound, started);
-        left.bound = found.bound;
+        left.compare_names(found.bound, started, id);
         left.compare_stashes(session, started)?;
         let head_path = join(private, b"HEAD");
         match session.read(&head_path, 4096).ok().flatten().and_then(|text| Head::parse(&text)) {
-            Some(head) => left.head = Some(head),
+            Some(head) => left.head = Some(left.given.head(head)),
             None => left.refuse(&"HEAD".into(), "names neither a branch nor a commit".to_owned()),
         }
         let under_way = UNDER_WAY.iter().find(|(name, _)| session.kind(&join(private, name)).is_some());
@@ -204,17 +206,22 @@ impl Left {
         }
     }
 
-    fn compare_names(&mut self, bound: &BTreeMap<BytesPath, String>, started: &Started) {
-        let words = Words::of(bound, started);
-        for (name, object) in bound {
+    fn compare_names(&mut self, bound: BTreeMap<BytesPath, String>, started: &Started, id: &str) {
+        let words = Words::of(&bound, started);
+        let misleading = |name: &BytesPath| if started.refs.contains_key(name) { None } else { words.mislead(name.as_bytes()) };
+        let new = bound.keys().filter(|name| !started.refs.contains_key(name) && misleading(name).is_none());
+        let given = GivenNames::of(new, &bound, id);
+        for (name, object) in &bound {
+            let name = &given.name(name);
             let before = started.refs.get(name);
             if before == Some(object) {
                 continue;
             }
             let bytes = name.as_bytes();
-            if before.is_none()
-                && let Some(why) = words.mislead(bytes)
-            {
+            if let Some(called) = given.called(name).filter(|_| self.notes.len() < MAX_TOLD) {
+                self.notes.push(format!("{called} comes as {name}: a shell would expand the name, or it could be taken for another one"));
+            }
+            if let Some(why) = misleading(name) {
                 self.refuse(name, why.to_owned());
             } else if bytes.starts_with(b"refs/heads/") || (bytes.starts_with(b"refs/tags/") && before.is_none()) {
                 self.names.insert(name.clone(), object.clone());
@@ -224,8 +231,10 @@ impl Left {
                 self.refuse(name, OTHER.to_owned());
             }
         }
+        self.bound = bound.into_iter().map(|(name, object)| (given.name(&name), object)).collect();
+        self.given = given;
         for name in started.refs.keys() {
-            if is_branch_or_tag(name) && !bound.contains_key(name) && self.notes.len() < MAX_TOLD {
+            if is_branch_or_tag(name) && !self.bound.contains_key(name) && self.notes.len() < MAX_TOLD {
                 self.notes.push(format!("{name} was deleted in the session and is kept here"));
             }
         }

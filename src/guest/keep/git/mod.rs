@@ -22,6 +22,7 @@ mod copy;
 mod days;
 mod find;
 mod folder;
+mod given_names;
 #[cfg(test)]
 mod held;
 mod hide;

@@ -249,7 +249,7 @@ impl One<'_> {
     fn changed(&self, here: impl Fn(&[u8]) -> BTreeSet<Part>, obeyed: Obeyed<'_>) -> Result<Changed, Fault> {
         let (is_obeyed, _) = obeyed;
         let mut staged: Vec<Blob> = Vec::new();
-        let left = Left::read(&self.session, &self.private, self.started, self.start_index.as_deref())?;
+        let left = Left::read(&self.session, &self.private, self.id, self.started, self.start_index.as_deref())?;
         let mut changed = Changed::default();
         let mut links: BTreeSet<Link> = BTreeSet::new();
         if let Some(index) = &left.index {

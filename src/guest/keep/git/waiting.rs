@@ -32,7 +32,7 @@ pub fn waiting(starts: &Path, session: Option<&Path>, id: &str) -> Option<Waitin
     };
     let session = Folder::open(session?).ok()?;
     let look = |(at, started): (usize, &Started)| {
-        let looked = start.index(&starts, id, at).and_then(|index| repository(&session, started, index.as_deref()));
+        let looked = start.index(&starts, id, at).and_then(|index| repository(&session, id, started, index.as_deref()));
         looked.unwrap_or_else(|fault| unreadable(&started.path, &fault))
     };
     let all = start.repositories.iter().enumerate().map(look);
@@ -74,23 +74,31 @@ pub fn forget(starts: &Path, id: &str) -> Result<(), Fault> {
     }
 }
 
-fn repository(session: &Folder, started: &Started, start_index: Option<&[u8]>) -> Result<WaitingRepository, Fault> {
+fn repository(session: &Folder, id: &str, started: &Started, start_index: Option<&[u8]>) -> Result<WaitingRepository, Fault> {
     let inside = if started.inside.is_empty() { b".".as_slice() } else { started.inside.as_bytes() };
     let folder = session.descend(inside).map_err(|errno| super::folder::failed("open", inside, &errno.into()))?;
-    let left = Left::read(&folder, &started.private(), started, start_index)?;
+    let left = Left::read(&folder, &started.private(), id, started, start_index)?;
     let commits = Commits::new(&folder, started);
     // What is staged and is what is committed comes with that.
     let committed = left.head.as_ref().and_then(|head| commits.tree(head.commit(&left.bound)?));
     let is_staged = left.index.as_ref().is_some_and(|index| committed.is_none() || index.tree() != committed);
+    let was_there = |name: &BytesPath| started.refs.contains_key(name);
     let name = |(name, object): (&BytesPath, &String)| {
         let (n_commits, subject) = commits.since_the_start(object);
         let old = started.refs.get(name).cloned();
         let is_anew = n_commits.is_some_and(|n| n > 0) && old.is_some() && commits.begin_anew(object);
-        WaitingName { name: name.clone(), old, new: object.clone(), n_commits, subject, is_anew }
+        WaitingName { called: left.given.called(name), name: name.clone(), old, new: object.clone(), n_commits, subject, is_anew }
     };
     Ok(WaitingRepository {
         path: started.path.clone(),
-        names: left.names.iter().map(name).collect(),
+        // Of very many not all are named: those that were there before are.
+        names: left
+            .names
+            .iter()
+            .filter(|(name, _)| was_there(name))
+            .chain(left.names.iter().filter(|(name, _)| !was_there(name)))
+            .map(name)
+            .collect(),
         stashes: left.stashes.into_iter().map(|stash| stash.message).collect(),
         head: left.head.filter(|head| *head != started.head).map(|head| words(&head)),
         is_staged,

@@ -360,7 +360,7 @@ mod tests {
         let place = places.values().next().and_then(|place| place.as_ref().ok()).expect("a place");
         let end = Instant::now() + import.budget;
         let one = One::open(&import, place, (0, index), end, &start.repositories[0]).expect("opens");
-        let left = Left::read(&one.session, &one.private, one.started, one.start_index.as_deref()).expect("read");
+        let left = Left::read(&one.session, &one.private, one.id, one.started, one.start_index.as_deref()).expect("read");
         let mut done = ImportedRepository::default();
         let (first, _) = one.in_order(&left).expect("read");
         let (mut staging, mut fetched) = (one.staging(&left).expect("made"), Fetched::default());
