@@ -184,6 +184,7 @@ impl Beside {
             review: None,
             auto_run,
             place,
+            file_size: u64::MAX,
         }
     }
 

@@ -296,7 +296,12 @@ impl Bench {
     /// Returns what a session's git needs.
     pub(super) fn git_options(&self) -> sandbox::git::Options {
         let auto_run = self.config.sandbox.auto_run.clone();
-        sandbox::git::Options { aside: self.state.aside(), person: own_settings(), auto_run }
+        sandbox::git::Options {
+            aside: self.state.aside(),
+            person: own_settings(),
+            auto_run,
+            file_size: self.config.sandbox.file_size.bytes(),
+        }
     }
 
     /// Says which containers could not be removed while something else was to be said.

@@ -46,4 +46,6 @@ pub struct Options {
     pub person: Person,
     /// Patterns of the person's for what may run on their machine.
     pub auto_run: Vec<String>,
+    /// How large a file may be.
+    pub file_size: u64,
 }

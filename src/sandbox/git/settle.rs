@@ -103,7 +103,18 @@ async fn to_its_end(
     let (id_there, top, below) = (id.to_owned(), top.source(&spec.project), has_other.then(|| BELOW.into()));
     let how = review.as_ref().map(|review| review.how.clone());
     let (auto_run, place) = (options.auto_run.clone(), BytesPath::from(spec.project.path()));
-    let order = GitOrder::Settle { id: id_there, top, below, no_import, tries_again, is_top_theirs, review: how, auto_run, place };
+    let order = GitOrder::Settle {
+        id: id_there,
+        top,
+        below,
+        no_import,
+        tries_again,
+        is_top_theirs,
+        review: how,
+        auto_run,
+        place,
+        file_size: options.file_size,
+    };
     let answer = keeper.git(order, &cancel).await;
     let is_settled = matches!(&answer, Ok(GitAnswer::Settled(settled)) if settled.is_settled);
     let noted = match review.as_ref().filter(|_| is_settled) {

@@ -49,6 +49,8 @@ pub enum GitOrder {
         /// Patterns beside what is known for what may run on the person's machine, and where the project's folder is there.
         auto_run: Vec<String>,
         place: BytesPath,
+        /// How large a file may be: objects above that stay in the session.
+        file_size: u64,
     },
 }
 

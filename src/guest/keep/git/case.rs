@@ -90,6 +90,7 @@ impl Case {
             review,
             auto_run: Vec::new(),
             place: BytesPath::default(),
+            file_size: u64::MAX,
         };
         let GitAnswer::Settled(settled) = self.order(&order) else { panic!("another answer") };
         settled
@@ -142,6 +143,7 @@ impl Case {
             review: None,
             auto_run: vec!["*.run".to_owned()],
             place: BytesPath::default(),
+            file_size: u64::MAX,
         }
     }
 

@@ -4,6 +4,7 @@ mod here;
 mod incoming;
 mod index;
 mod names;
+mod too_large;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -55,6 +56,8 @@ pub struct Import<'a> {
     pub places: &'a BTreeMap<BytesPath, Result<(PathBuf, PathBuf), String>>,
     /// How long git may take for all of it.
     pub budget: Duration,
+    /// How large a file may be.
+    pub file_size: u64,
     /// What is to stay because nobody could look through it.
     pub(super) unlooked: &'a Unlooked,
 }
@@ -171,6 +174,7 @@ pub(super) struct One<'a> {
     /// The same for what moves names: what it has begun it ends, however late, as it would leave its locks behind.
     steady: Git,
     pub(super) end: Instant,
+    file_size: u64,
     unseen: &'a [UnseenName],
 }
 
@@ -216,6 +220,7 @@ impl<'a> One<'a> {
             steady: Git::new(&real_path, &import.scratch.join("empty"), end.max(Instant::now()) + STEADY),
             real_path,
             end,
+            file_size: import.file_size,
             unseen: match import.unlooked.get(&at) {
                 Some(Unseen::Names(names)) => names,
                 _ => &[],
@@ -244,6 +249,8 @@ impl<'a> One<'a> {
         self.check_head()?;
         let mut left = Left::read(&self.session, &self.private, self.id, self.started, self.start_index.as_deref())?;
         left.leave_out(self.unseen, &self.started.head);
+        let too_large = self.too_large(&left)?;
+        left.leave_out(&too_large, &self.started.head);
         let is_late = self.unseen.iter().any(|one| one.is_late);
         let mut done = ImportedRepository { path: self.started.path.clone(), is_late, ..ImportedRepository::default() };
         under.begin(left.names.keys())?;

@@ -126,7 +126,7 @@ fn import_first(sample: &Sample) -> podbay_wire::keep::ImportedRepository {
     let state = Folder::open(&sample.beside("state")).expect("opens");
     let places = BTreeMap::from([(".git".into(), Ok((sample.path(".git"), sample.beside("session"))))]);
     let (budget, unlooked) = (Duration::from_mins(1), Unlooked::default());
-    let import = Import { id: ID, state: &state, scratch: &scratch, places: &places, budget, unlooked: &unlooked };
+    let import = Import { id: ID, state: &state, scratch: &scratch, places: &places, budget, file_size: u64::MAX, unlooked: &unlooked };
     let start = Start::read(&state, ID).expect("read").expect("on record");
     let index = start.index(&state, ID, 0).expect("read");
     let place = places.values().next().and_then(|place| place.as_ref().ok()).expect("a place");

@@ -127,7 +127,7 @@ pub(super) fn carry_out_within(folders: &Folders<'_>, order: &GitOrder, bounds: 
             prepared.repositories.extend(refused);
             Ok(GitAnswer::Prepared(prepared))
         }
-        GitOrder::Settle { id, top, below, no_import, tries_again, is_top_theirs, review, auto_run, place } => {
+        GitOrder::Settle { id, top, below, no_import, tries_again, is_top_theirs, review, auto_run, place, file_size } => {
             let left = Left {
                 id,
                 top: top.as_ref(),
@@ -137,6 +137,7 @@ pub(super) fn carry_out_within(folders: &Folders<'_>, order: &GitOrder, bounds: 
                 review: review.as_ref(),
                 auto_run,
                 place: place.as_bytes(),
+                file_size: *file_size,
                 bounds,
                 import,
             };
@@ -163,6 +164,7 @@ struct Left<'a> {
     review: Option<&'a ReviewedGit>,
     auto_run: &'a [String],
     place: &'a [u8],
+    file_size: u64,
     bounds: Bounds,
     import: Duration,
 }
@@ -336,7 +338,15 @@ fn staged<T>(
     let above = open(folders.scratch)?;
     let name = format!("podbay-git-{id}");
     above.make(name.as_bytes())?;
-    let done = work(&Import { id, state: starts, scratch: &scratch, places, budget: left.import, unlooked: &Unlooked::default() });
+    let done = work(&Import {
+        id,
+        state: starts,
+        scratch: &scratch,
+        places,
+        budget: left.import,
+        file_size: left.file_size,
+        unlooked: &Unlooked::default(),
+    });
     above.remove(name.as_bytes())?;
     done
 }

@@ -123,6 +123,7 @@ fn what_could_not_be_taken_over_for_now_is_when_it_is_tried_again() {
         review: None,
         auto_run,
         place,
+        file_size: u64::MAX,
     };
     for _ in 0..2 {
         let GitAnswer::Settled(settled) = case.order(&order) else { panic!("another answer") };

@@ -181,6 +181,15 @@ pub(crate) fn import_at(place: &Path, real: &str) -> ImportedGit {
 
 /// The same in no more than this time.
 pub(crate) fn import_within(place: &Path, real: &str, budget: Duration) -> ImportedGit {
+    import_bounded(place, real, budget, u64::MAX)
+}
+
+/// The same of the only repository, where files may be this large.
+pub(crate) fn import_limited(sample: &Sample, file_size: u64) -> ImportedRepository {
+    import_bounded(sample.place.path(), "project/.git", Duration::from_secs(60), file_size).repositories.remove(0)
+}
+
+fn import_bounded(place: &Path, real: &str, budget: Duration, file_size: u64) -> ImportedGit {
     let scratch = place.join("scratch");
     let _ = fs::remove_dir_all(&scratch);
     fs::create_dir(&scratch).expect("made");
@@ -190,6 +199,7 @@ pub(crate) fn import_within(place: &Path, real: &str, budget: Duration) -> Impor
         scratch: &scratch,
         places: &BTreeMap::from([(".git".into(), Ok((place.join(real), place.join("session"))))]),
         budget,
+        file_size,
         unlooked: &Unlooked::default(),
     })
     .expect("imported")

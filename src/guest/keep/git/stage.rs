@@ -41,6 +41,15 @@ pub(crate) fn make(place: &Path, objects: &Objects<'_>) -> Result<PathBuf, Fault
     Ok(place.join(name))
 }
 
+/// Makes one that has the session's objects alone, by which they are told from those that it borrows.
+pub(crate) fn own(place: &Path, objects: &Objects<'_>) -> Result<PathBuf, Fault> {
+    let scratch = Folder::open(place).map_err(|error| failed("open", place.as_os_str().as_bytes(), &error))?;
+    let name = bare(&scratch, b"own.git", objects.real_folder)?;
+    let own = scratch.descend(b"own.git/objects").map_err(|errno| failed("open", b"own.git", &errno.into()))?;
+    borrow(&own, objects)?;
+    Ok(place.join(name))
+}
+
 /// Makes a repository without a name and an object, whose history ends where that of the real one does; returns the name of its folder.
 pub(crate) fn bare(scratch: &Folder, name: &'static [u8], real: &Folder) -> Result<&'static OsStr, Fault> {
     scratch.remove(name)?;

@@ -353,6 +353,7 @@ mod tests {
             scratch: &scratch,
             places: &places,
             budget: Duration::from_secs(60),
+            file_size: u64::MAX,
             unlooked: &Unlooked::default(),
         };
         let start = Start::read(&state, ID).expect("read").expect("on record");
