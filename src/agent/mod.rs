@@ -34,6 +34,7 @@ mod stuck;
 mod summary;
 mod task;
 mod unread;
+mod unseen;
 
 pub use by_hand::ByHand;
 pub use conversation::Conversation;

@@ -41,7 +41,7 @@ pub struct Options {
     pub show_depth: u32,
     /// Whether the model is shown the branch and what is not committed at the start, where the project is a git repository.
     pub show_git: bool,
-    /// Whether the project's instructions (the first of `PODBAY.md`, `AGENTS.md`, `ORCA.md`, `.orca/ORCA.md`, `OPENMONO.md` and `.orangutan-config/orangutan.md` in its folder) are read.
+    /// Whether the project's instructions (`PODBAY.md`, and the first of `AGENTS.md`, `ORCA.md`, `.orca/ORCA.md`, `OPENMONO.md` and `.orangutan-config/orangutan.md` in its folder) are read.
     pub read_instructions: bool,
     /// Most lines of them; they never take more than 10 % of the model's window.
     pub instruction_lines: u32,

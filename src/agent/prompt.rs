@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Options;
 use super::Profile;
+use super::unseen::Seen;
 use podbay_sandbox as sandbox;
 use podbay_tools::Pipeline;
 use podbay_tools::memos;
@@ -19,14 +20,14 @@ use podbay_wire::End;
 use podbay_wire::EntryKind;
 use podbay_wire::Git;
 use podbay_wire::GitQuery;
+use podbay_wire::INSTRUCTIONS;
 use podbay_wire::ListDirectory;
 use podbay_wire::Memo;
+use podbay_wire::OTHER_INSTRUCTIONS;
 use podbay_wire::Output;
 use podbay_wire::ReadFile;
 use podbay_wire::message::Stream;
 
-/// Files that hold the project's instructions; the first one found is read.
-const INSTRUCTIONS: [&str; 6] = ["PODBAY.md", "AGENTS.md", "ORCA.md", ".orca/ORCA.md", "OPENMONO.md", ".orangutan-config/orangutan.md"];
 const WITHIN: Duration = Duration::from_secs(10);
 /// How long git may look at the project before the first request, in milliseconds; a large one is asked about by a call, where it is of use.
 const GIT_MS: u64 = 1000;
@@ -55,6 +56,8 @@ pub struct Context {
     pub text: String,
     /// What it knows of files by it.
     pub seen: Vec<Memo>,
+    /// What a person is to be told of it.
+    pub warnings: Vec<String>,
 }
 
 /// Looks at the project through the box and returns what the model is told of it before the task, if anything. What the rules would not let
@@ -71,18 +74,24 @@ pub async fn gather_context(
     let characters = usize::try_from(window.unwrap_or(8192).saturating_mul(4)).unwrap_or(usize::MAX);
     // Git is slowest: it looks while the others do.
     let (instructions, files, changes) = tokio::try_join!(
-        async { if options.read_instructions { instructions(pipeline, options, characters / 10, cancel).await } else { Ok(None) } },
+        async {
+            if options.read_instructions {
+                instructions(pipeline, options, characters / 10, cancel).await
+            } else {
+                Ok(Instructions::default())
+            }
+        },
         async { if options.show_files { files(pipeline, options, characters / 20, cancel).await } else { Ok(None) } },
         async { if options.show_git { changes(pipeline, cancel).await } else { Ok(None) } },
     )?;
-    let (instructions, seen) = instructions.map_or((None, Vec::new()), |(name, text, seen)| (Some((name, text)), seen));
+    let Instructions { text, seen, warnings } = instructions;
     let parts = [
-        instructions.map(|(name, instructions)| format!("The project's own instructions ({name}):\n{instructions}\n")),
+        (!text.is_empty()).then_some(text),
         files.map(|files| format!("Files in /workspace when the session began:\n{files}")),
         changes.map(|changes| format!("`git status --short --branch` then:\n{changes}")),
     ];
     let text = parts.into_iter().flatten().collect::<Vec<_>>().join("\n");
-    Ok((!text.is_empty()).then_some(Context { text, seen }))
+    Ok((!text.is_empty() || !warnings.is_empty()).then_some(Context { text, seen, warnings }))
 }
 
 /// Returns the branch and what is not committed; `None` where there is no repository, no git, or too much to look at.
@@ -141,35 +150,70 @@ async fn files(pipeline: &Pipeline, options: &Options, most: usize, cancel: &Can
     Ok((!text.is_empty()).then_some(text))
 }
 
+/// What the project says to agents, as the model is told it.
+#[derive(Default)]
+struct Instructions {
+    text: String,
+    seen: Vec<Memo>,
+    warnings: Vec<String>,
+}
+
+/// Reads `PODBAY.md` and the first of the other files: one that is in use stays in force, whoever made the former. Together they take `most` bytes,
+/// of which `PODBAY.md` has the half where there is another one.
 async fn instructions(
     pipeline: &Pipeline,
     options: &Options,
     most: usize,
     cancel: &CancellationToken,
-) -> Result<Option<(&'static str, String, Vec<Memo>)>, sandbox::Error> {
-    for name in INSTRUCTIONS {
-        let call = Call::ReadFile(ReadFile {
-            path: Some(BytesPath::from_text(name)),
-            offset: 1,
-            limit: u64::from(options.instruction_lines),
-            max_bytes: options.instruction_bytes.bytes(),
-            cursor: None,
-            max_files: 1,
-            images: false,
-            protected: false,
-        });
-        let Some(output) = pipeline.peek(call, Box::new(|_, _| {}), cancel, WITHIN).await? else { continue };
-        let seen = memos(&output, most);
-        if let Output::Read(read) = output
-            && let Some(file) = read.files.into_iter().next()
-            && file.fault.is_none()
-        {
-            let text = file.text[..file.text.floor_char_boundary(most)].trim_end();
-            // An empty one says nothing, and another may.
-            if !text.is_empty() {
-                return Ok(Some((name, text.to_owned(), seen)));
-            }
+) -> Result<Instructions, sandbox::Error> {
+    let mut told = Instructions::default();
+    let own = read(pipeline, options, INSTRUCTIONS, most, &mut told, cancel).await?;
+    let mut other = None;
+    for name in OTHER_INSTRUCTIONS {
+        if let Some(text) = read(pipeline, options, name, most, &mut told, cancel).await? {
+            other = Some((name, text));
+            break;
         }
     }
-    Ok(None)
+    let cut = |text: &str, most: usize| text[..text.floor_char_boundary(most)].trim_end().to_owned();
+    let own = own.map(|text| if other.is_some() { cut(&text, most / 2) } else { text });
+    let rest = most - own.as_ref().map_or(0, String::len);
+    let other = other.map(|(name, text)| (name, cut(&text, rest)));
+    let parts = other.into_iter().chain(own.map(|text| (INSTRUCTIONS, text)));
+    told.text = parts.map(|(name, text)| format!("The project's own instructions ({name}):\n{text}\n")).collect::<Vec<_>>().join("\n");
+    Ok(told)
+}
+
+/// Reads one of them; `None`: there is none, or it says nothing, and another may.
+async fn read(
+    pipeline: &Pipeline,
+    options: &Options,
+    name: &str,
+    most: usize,
+    told: &mut Instructions,
+    cancel: &CancellationToken,
+) -> Result<Option<String>, sandbox::Error> {
+    let call = Call::ReadFile(ReadFile {
+        path: Some(BytesPath::from_text(name)),
+        offset: 1,
+        limit: u64::from(options.instruction_lines),
+        max_bytes: options.instruction_bytes.bytes(),
+        cursor: None,
+        max_files: 1,
+        images: false,
+        protected: false,
+    });
+    let Some(output) = pipeline.peek(call, Box::new(|_, _| {}), cancel, WITHIN).await? else { return Ok(None) };
+    // Where there are two it may be half of it that is shown.
+    let memos = memos(&output, most / 2);
+    let Output::Read(read) = output else { return Ok(None) };
+    let Some(file) = read.files.into_iter().next().filter(|file| file.fault.is_none()) else { return Ok(None) };
+    let seen = Seen::of(&file.text);
+    told.warnings.extend(seen.warning(name));
+    let text = seen.text[..seen.text.floor_char_boundary(most)].trim_end();
+    if text.is_empty() {
+        return Ok(None);
+    }
+    told.seen.extend(memos);
+    Ok(Some(text.to_owned()))
 }

@@ -140,6 +140,12 @@ impl Agent {
 
     /// Tells the model something before the first task.
     pub fn add_context(&mut self, context: &Context) {
+        for message in &context.warnings {
+            self.emit(Kind::Warning { message: message.clone() });
+        }
+        if context.text.is_empty() {
+            return;
+        }
         self.emit(Kind::ContextAdded { text: context.text.clone(), seen: context.seen.clone() });
         self.conversation.tell(&context.text);
         self.pipeline.recall_seen(&context.seen);

@@ -265,7 +265,7 @@ impl Chat {
         if let UndoAnswer::Undone(undone) = &answer
             && let Some(words) = undo::for_model(undone)
         {
-            self.seat.agent.add_context(&Context { text: words, seen: Vec::new() });
+            self.seat.agent.add_context(&Context { text: words, ..Context::default() });
         }
         Ok(answer)
     }

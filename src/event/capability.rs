@@ -12,6 +12,8 @@ pub enum Capability {
     SpawnAgent,
     /// The project's own instructions for agents.
     UpdateInstructions,
+    /// A second file of such, beside one that is in use.
+    AddInstructions,
     Network {
         host: String,
     },
@@ -41,6 +43,7 @@ impl Capability {
             Self::ChangeSessionGit => "change the session's git repository".to_owned(),
             Self::SpawnAgent => "start another agent".to_owned(),
             Self::UpdateInstructions => "change the project's instructions for agents".to_owned(),
+            Self::AddInstructions => "make PODBAY.md beside the instructions for agents that the project has".to_owned(),
             Self::Network { host } if host == Self::UNKNOWN_HOST => "reach a host over the network that its words do not say".to_owned(),
             Self::Network { host } => format!("reach {host} over the network"),
             Self::ChangeOutsideBox => "change something outside of the sandbox".to_owned(),

@@ -106,6 +106,7 @@ pub fn capabilities(action: &Action) -> Vec<Capability> {
                 needed
             }
             Call::Archive(archive) => archiving(archive),
+            Call::UpdateConfig(update) if update.beside => vec![Capability::AddInstructions],
             Call::UpdateConfig(_) => vec![Capability::UpdateInstructions],
             Call::WriteFile(write) => writing([&write.path]),
             Call::EditFile(edit) => writing([&edit.path]),

@@ -311,6 +311,9 @@ pub struct Terminal {
 /// Where the project's instructions for agents stand.
 pub const INSTRUCTIONS: &str = "PODBAY.md";
 
+/// Where they stand in projects that other agents work on; the first of these that says something is read as well.
+pub const OTHER_INSTRUCTIONS: [&str; 5] = ["AGENTS.md", "ORCA.md", ".orca/ORCA.md", "OPENMONO.md", ".orangutan-config/orangutan.md"];
+
 /// Puts a section of the project's instructions for agents, `PODBAY.md`, in the place of the one of the same name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UpdateConfig {
@@ -318,6 +321,9 @@ pub struct UpdateConfig {
     pub section: String,
     /// What stands below it; empty takes the section away.
     pub content: String,
+    /// Whether the file may be made beside another one that holds instructions.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub beside: bool,
     /// What is remembered of what this changes; `None`: nobody remembers anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known: Option<Known>,

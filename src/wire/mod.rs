@@ -47,6 +47,7 @@ pub use call::ListDirectory;
 pub use call::Mkdir;
 pub use call::MoveFile;
 pub use call::MultiEdit;
+pub use call::OTHER_INSTRUCTIONS;
 pub use call::ReadFile;
 pub use call::Replacement;
 pub use call::Terminal;

@@ -14,6 +14,7 @@ use super::transaction::read;
 use podbay_wire::BytesPath;
 use podbay_wire::Edited;
 use podbay_wire::Fault;
+use podbay_wire::OTHER_INSTRUCTIONS;
 use podbay_wire::UpdateConfig;
 
 /// Where the instructions stand.
@@ -27,6 +28,18 @@ pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &UpdateConfig) -> Re
     let _changing = workspace.changing();
     let place = Place::find(&workspace.root, &path, false, Parents::MustExist)?;
     let created = !place.exists();
+    if created
+        && !call.beside
+        && let Some(other) = OTHER_INSTRUCTIONS.into_iter().find(|name| is_in_use(workspace, name))
+    {
+        return Err(refused(
+            &path,
+            format!(
+                "would be a second file of instructions beside {other}, which this project uses: change that one, or call again with `beside` true, \
+                 about which the user is asked"
+            ),
+        ));
+    }
     let (before, stat) = if created {
         (Vec::new(), None)
     } else {
@@ -49,6 +62,17 @@ pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &UpdateConfig) -> Re
     }
     let diff = diff(FILE, text.as_bytes(), after.as_bytes());
     Ok(Edited { path, replaced: 1, created, tolerant: Vec::new(), unescaped: Vec::new(), diff, memos: Vec::new() })
+}
+
+/// Whether there is a file of this name that says something; one that cannot be read may.
+fn is_in_use(workspace: &Workspace, name: &str) -> bool {
+    let path = BytesPath::from_text(name);
+    let place = match Place::find(&workspace.root, &path, false, Parents::MustExist) {
+        Ok(place) => place,
+        // A link leads to what is read there.
+        Err(fault) => return matches!(fault, Fault::Refused { .. }),
+    };
+    place.exists() && read(&place, &path, true).map_or(true, |(text, _)| !text.trim_ascii().is_empty())
 }
 
 /// Returns the text with the section in the place of the one of that name, at its end where there is none, or without it.

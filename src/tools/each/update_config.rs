@@ -16,6 +16,8 @@ const LARGEST: usize = 20_000;
 struct Arguments {
     section: String,
     content: String,
+    #[serde(default)]
+    beside: bool,
 }
 
 /// Keeps what the person wants known in every session in `PODBAY.md`, a section at a time.
@@ -27,11 +29,12 @@ pub(super) fn tool() -> Tool {
             &json!({
                 "section": { "type": "string", "description": "Its heading" },
                 "content": { "type": "string", "description": "The whole text below it; empty removes the section" },
+                "beside": { "type": "boolean", "description": "Whether to make the file beside the project's other instructions; the user is asked" },
             }),
             &["section", "content"],
         ),
         |arguments, _, _| {
-            let Arguments { section, content } = parse(arguments)?;
+            let Arguments { section, content, beside } = parse(arguments)?;
             let section = section.trim().trim_start_matches('#').trim().to_owned();
             if section.is_empty() {
                 return Err("`section` is empty: the heading of the section".to_owned());
@@ -54,7 +57,7 @@ pub(super) fn tool() -> Tool {
                     content.len()
                 ));
             }
-            Ok(Action::Box(Call::UpdateConfig(UpdateConfig { section, content, known: None })))
+            Ok(Action::Box(Call::UpdateConfig(UpdateConfig { section, content, beside, known: None })))
         },
     )
     .known_as(&["UpdateConfig", "update_instructions"])

@@ -113,6 +113,38 @@ async fn commands_run_where_cd_has_gone_and_paths_of_tools_stay_the_projects() {
 }
 
 #[tokio::test]
+async fn a_file_of_instructions_that_is_in_use_gets_none_beside_it_unless_a_person_says_so() {
+    let (plain, beside) = (json!({"section": "A", "content": "b"}), json!({"section": "A", "content": "b", "beside": true}));
+    for name in podbay::wire::OTHER_INSTRUCTIONS {
+        let hand = Hand::with(Set::Full, Mode::Ask, policy::Options::default(), Some("no")).await;
+        hand.put(name, "Be brief.\n");
+        let text = hand.fails("update_config", plain.clone(), CallStatus::Failed).await;
+        assert!(text.contains(&format!("beside {name}, which this project uses: change that one")), "{text}");
+        assert!(hand.asked.lock().expect("no test panics while it holds this").is_empty());
+        hand.fails("update_config", beside.clone(), CallStatus::Denied).await;
+        assert_eq!(hand.asked.lock().expect("no test panics while it holds this").len(), 1, "it is asked about");
+        assert!(!hand.has("PODBAY.md"), "{name}");
+    }
+    // In a run nobody is asked. What is a link leads to what is in use.
+    let hand = Hand::new().await;
+    hand.put("docs/agents.md", "Be brief.\n");
+    std::os::unix::fs::symlink("docs/agents.md", hand.guest.path("AGENTS.md")).expect("linked");
+    hand.fails("update_config", plain.clone(), CallStatus::Failed).await;
+    hand.fails("update_config", beside.clone(), CallStatus::Denied).await;
+    assert!(!hand.has("PODBAY.md"));
+    // Somebody's word, an empty file that says nothing, and the file itself once it is there.
+    let allow = policy::Options { allow: vec!["update_config".to_owned()], ..policy::Options::default() };
+    let hand = Hand::with(Set::Full, Mode::Auto, allow, None).await;
+    hand.put("AGENTS.md", "Be brief.\n");
+    hand.ok("update_config", beside).await;
+    hand.ok("update_config", json!({"section": "B", "content": "c"})).await;
+    assert_eq!((hand.text("PODBAY.md").as_str(), hand.text("AGENTS.md").as_str()), ("## A\n\nb\n\n## B\n\nc\n", "Be brief.\n"));
+    let hand = Hand::new().await;
+    hand.put("AGENTS.md", " \n");
+    hand.ok("update_config", plain).await;
+}
+
+#[tokio::test]
 async fn a_section_of_the_instructions_is_written_in_mode_ask_without_a_question() {
     let hand = Hand::with(Set::Full, Mode::Ask, policy::Options::default(), None).await;
     let text = hand.ok("update_config", json!({"section": "## Tests", "content": "Run `make test`."})).await;
