@@ -150,6 +150,55 @@ fn what_a_session_commits_stashes_and_stages_is_the_persons_at_its_end() {
 }
 
 #[test]
+fn what_a_session_does_to_mislead_the_person_is_renamed_left_out_listed_and_said() {
+    let Some(env) = repository() else { return };
+    env.write(".env", "TOKEN=s3cr3t\n");
+    git(&env, &["add", "-f", ".env"]);
+    git(&env, &["commit", "-q", "-m", "a secret"]);
+    git(&env, &["branch", "release"]);
+    let mode = || std::fs::metadata(env.project()).expect("a folder").permissions().mode() & 0o7777;
+    let before = mode();
+    // What a script of the project does no policy reads.
+    env.write(
+        "probe.sh",
+        "set -e\n\
+         git show HEAD:.env\n\
+         git checkout -q -b 'x$(id)'\n\
+         echo two >> a.txt\n\
+         git commit -q -a -m two\n\
+         for n in $(seq 40); do git branch \"$(printf 'l%.0s' $(seq 100))$n\"; done\n\
+         git branch -q -f release HEAD\n\
+         git checkout -q -b bomb main\n\
+         id=$(head -c 3000000 /dev/zero | git hash-object -w --stdin)\n\
+         git update-index --add --cacheinfo 100644,$id,big\n\
+         git commit -q -m big\n\
+         git checkout -q -f main\n\
+         chmod 777 .\n\
+         echo all done\n",
+    );
+    let model = ScriptedModel::new().calls("bash", json!({"command": "bash probe.sh"})).says("Done.").start_blocking();
+    let done = run(env.task(&model, &["work"]).env("PODBAY_SANDBOX_FILE_SIZE", "1MiB")).expect(0);
+    let told = model.requests().last().expect("a request")["messages"].to_string();
+    assert!(told.contains("s3cr3t") && told.contains("all done"), "{told}");
+    let done = done.says(&[
+        "hidden from commands: .env (its committed version can be read)",
+        "git: taken over from the session:\n   release ",
+        "and 33 more: `podbay sessions show` names them",
+        "refs/heads/x$(id) comes as refs/heads/podbay/",
+        "refs/heads/bomb: it holds an object of 3000000 bytes",
+    ]);
+    let result = done.json();
+    assert_eq!(result["changes"]["modified"], json!(["."]), "{result:#}");
+    let branches = git(&env, &["for-each-ref", "--format=%(refname:short) %(subject)"]);
+    assert!(!branches.contains("$(") && !branches.contains("bomb") && branches.contains("release two\n"), "{branches}");
+    assert!(branches.lines().any(|line| line.starts_with("podbay/") && line.ends_with("/1 two")), "{branches}");
+    assert_eq!((mode(), before == 0o777), (0o777, false));
+    run(&mut env.here(&["undo"])).expect(0);
+    assert_eq!(mode(), before);
+    env.assert_no_container();
+}
+
+#[test]
 fn what_may_run_of_a_branch_that_is_not_checked_out_is_named_at_the_end() {
     let Some(env) = repository() else { return };
     let (result, _) = session(
