@@ -72,7 +72,7 @@ impl Warm {
         let (spec, id) = match session {
             Session::None => (spec, None),
             Session::Live(id) => (spec, Some(id)),
-            Session::HeldBack(id) => (sandbox::hold_back(&engine, &spec, &box_options, id, &cancel).await?, Some(id)),
+            Session::HeldBack(id) => (sandbox::hold_back(&engine, &spec, &box_options, id, false, &cancel).await?, Some(id)),
         };
         let labels = Labels {
             instance: Some(InstanceId::random()),

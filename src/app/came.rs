@@ -123,6 +123,6 @@ mod tests {
             notes[0].starts_with("not applied: d was changed by somebody else") && notes[1].starts_with("not applied: .envrc"),
             "{notes:?}"
         );
-        assert!(notes[2].contains("podbay review discard") && notes[3].contains("--auto-run"), "{notes:?}");
+        assert!(notes[2].contains("podbay review discard") && notes[3].contains("--accept-auto-run"), "{notes:?}");
     }
 }

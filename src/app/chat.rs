@@ -184,8 +184,13 @@ impl Chat {
         }
         let words =
             "The person broke the last turn off and dropped all that it had changed in the project: the files are as they were before it.";
-        self.seat.agent.add_context(&Context { text: words.to_owned(), seen: Vec::new() });
+        self.seat.agent.add_context(&Context { text: words.to_owned(), seen: Vec::new(), warnings: Vec::new() });
         true
+    }
+
+    /// Has that come with each message from now on, unasked.
+    pub fn accept_all_auto_run(&self) {
+        self.seat.sandbox.accept_all_auto_run();
     }
 
     /// Brings in, too, what programs on the person's machine run by themselves, which the last message has changed.

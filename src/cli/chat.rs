@@ -66,6 +66,9 @@ pub(super) async fn chat(flags: SessionFlags) -> Result<u8, app::Error> {
     let mut place = setup.place(folder, flags::mode(flags.mode, setup.config.policy.autonomy, ModeFlag::Ask))?;
     place.resume = flags::resume(&flags);
     let mut chat = Chat::open(&place, &terminal.front(&interrupt, Arc::new(person))).await?;
+    if flags.accept_auto_run {
+        chat.accept_all_auto_run();
+    }
     super::say(&format!("session {}, model {}. {HELP}", chat.session(), text::line(chat.model())));
     if chat.is_open() {
         super::say("The last task was broken off. Say how to go on, or just that it should.\n");

@@ -62,6 +62,8 @@ pub(super) struct Progress {
     begun: Option<Begun>,
     /// Whether how the project was is on record for it, or for one before it in the same copy.
     is_on_record: bool,
+    /// What runs by itself on the person's machine comes unasked.
+    accepts_auto_run: bool,
 }
 
 /// What came of a turn whose changes go into the project at its end.
@@ -81,8 +83,8 @@ impl Sandbox {
     }
 
     pub(super) fn begin_held_turn(&self, n_turn: u64, words: &str) {
-        let begun = Begun { n_turn, words: words.to_owned(), with_auto_run: false };
-        self.progress().begun = Some(begun);
+        let with_auto_run = self.progress().accepts_auto_run;
+        self.progress().begun = Some(Begun { n_turn, words: words.to_owned(), with_auto_run });
         self.begin_view(words);
     }
 
@@ -174,6 +176,11 @@ impl Sandbox {
         let sandbox = self.clone();
         tokio::spawn(async move { sandbox.renew(state, directory, true).await });
         Ok(())
+    }
+
+    /// Has what runs by itself on the person's machine come with each turn from now on.
+    pub fn accept_all_auto_run(&self) {
+        self.progress().accepts_auto_run = true;
     }
 
     /// Brings in, too, what runs by itself on the person's machine, which a turn before has changed.

@@ -2,6 +2,7 @@
 //!
 //! The session goes on after it. So what came is no change of the session any more: what it works on is compared with the project as it is with that.
 
+use super::Chosen;
 use super::Record;
 use super::Seen;
 use super::Wanted;
@@ -59,7 +60,7 @@ pub(super) fn bring_in(project: &Project, seen: Seen<'_>, state: &Folder, name: 
         return Ok(ReviewedTurn { came, n_left: n_of(&work.rest()?), resumed, ..ReviewedTurn::default() });
     }
     let wanted = Wanted { only: &[], merge: false, with_auto_run: turn.with_auto_run, auto_run: &turn.auto_run };
-    let (chosen, left) = work.chosen(wanted)?;
+    let Chosen { changes: chosen, left, .. } = work.chosen(wanted)?;
     let base = work.record.base;
     let mut came: Vec<Change> = Vec::new();
     let mut applied = left;
