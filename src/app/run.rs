@@ -71,7 +71,7 @@ const LAST_GRACE: Duration = Duration::from_secs(5);
 const BUSY: &str = "others have all slots of the model server: an answer waits until one of them is free";
 
 /// Said at the start of every session in a box that somebody else keeps; `docs/security.md` has the whole list.
-const NOT_WITH_ATTACH: &str = "attached to a sandbox that somebody else keeps: changes are live, and review, masked secrets, plan mode and an \
+const NOT_WITH_ATTACH: &str = "attached to a sandbox that somebody else keeps: changes are live, also those of a chat, and review, masked secrets, plan mode and an \
                                allow-list for the network are not offered here";
 
 /// Where and how a use case runs.

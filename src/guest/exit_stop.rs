@@ -81,13 +81,13 @@ mod tests {
     #[expect(clippy::disallowed_methods, reason = "it is a process that this looks at")]
     fn a_parent_is_older_than_its_child_from_whichever_thread_and_not_the_other_way_round() {
         let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("the `cat` command");
-        let (own, childs) = (std::process::id() as i32, child.id() as i32);
+        let (own, started) = (std::process::id() as i32, child.id() as i32);
         let thread = nix::unistd::gettid().as_raw();
         assert_ne!(thread, own, "a test has a thread of its own");
-        assert!(is_older(own, childs) && is_older(thread, childs));
-        assert!(!is_older(childs, own) && !is_older(childs, thread) && !is_older(own, own) && !is_older(own, thread));
+        assert!(is_older(own, started) && is_older(thread, started));
+        assert!(!is_older(started, own) && !is_older(started, thread) && !is_older(own, own) && !is_older(own, thread));
         child.kill().expect("ended");
         child.wait().expect("taken");
-        assert!(!is_older(own, childs), "nobody knows of who is gone");
+        assert!(!is_older(own, started), "nobody knows of who is gone");
     }
 }
