@@ -102,6 +102,13 @@ impl Interrupt {
         self.state.lock().expect("nothing panics while it holds this lock").ends_turns = true;
     }
 
+    /// Begins a turn: what was pressed before was about another one.
+    pub fn begin_turn(&self) {
+        let mut state = self.state.lock().expect("nothing panics while it holds this lock");
+        state.is_turn_over = false;
+        state.pressed = None;
+    }
+
     /// Whether the turn under way is to end, or the run is.
     pub fn is_turn_over(&self) -> bool {
         self.is_ended() || self.state.lock().expect("nothing panics while it holds this lock").is_turn_over
@@ -109,9 +116,7 @@ impl Interrupt {
 
     /// Says that no step is under way: a press now ends the run.
     pub fn idle(&self) {
-        let mut state = self.state.lock().expect("nothing panics while it holds this lock");
-        state.step = None;
-        state.is_turn_over = false;
+        self.state.lock().expect("nothing panics while it holds this lock").step = None;
     }
 }
 
@@ -142,6 +147,8 @@ mod tests {
         interrupt.press();
         assert!(interrupt.is_turn_over() && !interrupt.is_ended());
         interrupt.idle();
+        assert!(interrupt.is_turn_over());
+        interrupt.begin_turn();
         assert!(!interrupt.is_turn_over());
     }
 

@@ -140,6 +140,7 @@ impl Chat {
     /// they are not in the project yet.
     #[boxed]
     pub async fn say(&mut self, text: &str, interrupt: &Interrupt, decide: &mut (dyn Decide + Send)) -> Said {
+        interrupt.begin_turn();
         self.seat.begin_turn(text);
         let outcome = self.seat.agent.run(text, interrupt).await;
         // The next record may be long in coming.

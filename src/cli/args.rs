@@ -41,11 +41,11 @@ pub(super) enum Command {
     Run(RunArgs),
     /// Talk to the agent; it asks before it changes anything
     Chat(SessionFlags),
-    /// Carry out one tool call without a model
+    /// Carry out one tool call without a model; what it changes is changed in place
     Call(CallArgs),
-    /// Open a shell, or run one command, in the sandbox
+    /// Open a shell, or run one command, in the sandbox; what it changes is changed in place
     Sh(ShArgs),
-    /// Start the project's sandbox and the model server, and leave them running
+    /// Start the project's sandbox, in which changes are made in place, and the model server, and leave them running
     Up(PlaceFlags),
     /// End what `up` and earlier runs left running
     Down(PlaceFlags),
@@ -292,7 +292,7 @@ pub(super) struct SessionFlags {
     /// How results are printed; `json` is not for a chat
     #[arg(long, value_enum, default_value_t)]
     pub(super) output: OutputFormat,
-    /// Where changes go; those of a chat are made in place
+    /// Where changes go: of a run held back, of a chat in at the end of each turn, unless you say otherwise
     #[arg(long, value_enum)]
     pub(super) changes: Option<ChangesFlag>,
     /// Bring in what was held back once the task is done; for `run`

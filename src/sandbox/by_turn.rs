@@ -21,6 +21,8 @@ use super::docker::Running;
 use super::docker::discard;
 use super::entries::Entries;
 use super::git;
+use super::keeper::Keeper;
+use super::keeper::Purpose;
 use super::kept::Made;
 use super::kept::State;
 use super::kept::Way;
@@ -28,6 +30,7 @@ use super::review::Held;
 use super::review::remove_review;
 use super::review::remove_view;
 use super::turns::with_causes;
+use podbay_engine::Mount;
 use podbay_event::SessionId;
 use podbay_wire::BytesPath;
 use podbay_wire::Call;
@@ -101,7 +104,9 @@ impl Sandbox {
         self.inner.base.is_kept(cancel).await.ok()?;
         let (session, Way::Engine(made)) = (self.reviewed()?, &self.inner.way) else { return None };
         let (background, directory) = self.look_inside(cancel).await;
-        let order = self.end_of_turn(made, &begun, TurnFate::Keep, !background.is_empty());
+        // A copy of the whole project is made once.
+        let keeps_view = !background.is_empty() || made.newest().review.is_some_and(|held| !held.is_laid_over());
+        let order = self.end_of_turn(made, &begun, TurnFate::Keep, keeps_view);
         let turn = match self.tell_review(ReviewOrder::Turn { name: session.to_string(), turn: order.clone() }, cancel).await {
             Ok(ReviewAnswer::Turn(turn)) => *turn,
             Ok(_) => return None,
@@ -116,12 +121,12 @@ impl Sandbox {
         if is_new || takes_git {
             // A call waits until the next copy is there.
             let mut state = Arc::clone(&self.inner.state).lock_owned().await;
+            let mut holder = None;
             if takes_git {
-                self.end_view(made, &mut state).await;
+                holder = self.end_view(made, &mut state).await;
                 ended.git = self.take_git(made, &session, cancel).await;
             }
-            let sandbox = self.clone();
-            tokio::spawn(async move { sandbox.renew(state, directory, is_new).await });
+            self.renew_aside(state, directory, is_new, holder);
         }
         Some(ended)
     }
@@ -138,11 +143,13 @@ impl Sandbox {
         }
     }
 
-    /// Counts what the turn that is under way has changed, commits included.
+    /// Counts what the turn that is under way has changed, commits included, and what could be dropped.
     #[boxed]
     pub async fn count_changes(&self, cancel: &CancellationToken) -> u64 {
         let (Some(session), Way::Engine(made)) = (self.reviewed(), &self.inner.way) else { return 0 };
-        if !self.is_by_turn() || self.inner.base.is_kept(cancel).await.is_err() {
+        // Where the whole project was copied nothing takes the place of the copy, so that what is in there stays.
+        let can_drop = made.spec.review.as_ref().is_some_and(Held::is_laid_over);
+        if !self.is_by_turn() || !can_drop || self.inner.base.is_kept(cancel).await.is_err() {
             return 0;
         }
         let order = match &self.progress().begun {
@@ -162,20 +169,26 @@ impl Sandbox {
         let Some(begun) = self.progress().begun.take() else { return Ok(()) };
         let (_, directory) = self.look_inside(cancel).await;
         let mut state = Arc::clone(&self.inner.state).lock_owned().await;
-        if let Some(running) = state.running.take() {
-            running.link.close();
-            discard(&made.engine, &running).await;
-        }
         let order = self.end_of_turn(made, &begun, TurnFate::Drop, false);
         self.tell_review(ReviewOrder::Turn { name: session.to_string(), turn: order }, cancel).await?;
-        self.end_view(made, &mut state).await;
+        let holder = self.end_view(made, &mut state).await;
         if let Some(git) = &made.git {
             git.drop_folder(&made.engine).await;
             git.begin_anew(&made.engine, &made.spec, &session, cancel).await;
         }
-        let sandbox = self.clone();
-        tokio::spawn(async move { sandbox.renew(state, directory, true).await });
+        self.renew_aside(state, directory, true, holder);
         Ok(())
+    }
+
+    /// Does it beside whatever comes next.
+    fn renew_aside(&self, state: OwnedMutexGuard<State>, directory: Option<BytesPath>, is_new: bool, holder: Option<Keeper>) {
+        let sandbox = self.clone();
+        tokio::spawn(async move {
+            sandbox.renew(state, directory, is_new).await;
+            if let Some(holder) = holder {
+                holder.close();
+            }
+        });
     }
 
     /// Has what runs by itself on the person's machine come with each turn from now on.
@@ -228,13 +241,18 @@ impl Sandbox {
         }
     }
 
-    /// Ends the sandbox and the keeper, which have the copy.
-    async fn end_view(&self, made: &Made, state: &mut State) {
+    /// Ends the sandbox and the keeper, which have the copy. Returns a container that has the session's temporary folders meanwhile.
+    async fn end_view(&self, made: &Made, state: &mut State) -> Option<Keeper> {
+        let mounts: Vec<Mount> = made.newest().review.iter().flat_map(Held::carried).enumerate().map(carried).collect();
+        let within = self.inner.options.start_timeout.duration();
+        let (spec, cancel) = (made.spec.in_place(), CancellationToken::new());
+        let holder = Keeper::start_with(&made.engine, &spec, &made.labels, Purpose::Look, &mounts, within, &cancel).await;
         made.covering.close().await;
         if let Some(running) = state.running.take() {
             running.link.close();
             discard(&made.engine, &running).await;
         }
+        holder.inspect_err(|error| tracing::debug!(%error, "what the session has in its temporary folders is lost")).ok()
     }
 
     /// Gives the session a sandbox on a copy of the project: a new one, or the one it has.
@@ -243,9 +261,16 @@ impl Sandbox {
         let cancel = &CancellationToken::new();
         let spec = made.newest();
         let Some(old) = spec.review.clone().filter(|_| !state.is_over()) else { return };
-        self.end_view(made, &mut state).await;
+        made.covering.close().await;
         let next = if is_new { old.next_view() } else { old.clone() };
-        match self.make_view(made, &spec, &next, cancel).await {
+        // What is in memory goes with the last container that has it.
+        let before = state.running.take();
+        let renewed = self.make_view(made, &spec, &next, cancel).await;
+        if let Some(before) = before {
+            before.link.close();
+            discard(&made.engine, &before).await;
+        }
+        match renewed {
             Ok(running) => {
                 if let Some(path) = directory {
                     // Where that is gone the next command says so.
@@ -297,6 +322,11 @@ impl Sandbox {
     fn progress(&self) -> MutexGuard<'_, Progress> {
         self.inner.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Shows one of a session's temporary folders to a container that only holds it.
+fn carried((number, (name, _)): (usize, (String, &'static str))) -> Mount {
+    Mount::Volume { name, target: format!("/held/{number}"), read_only: true }
 }
 
 fn not_in(session: &SessionId, error: &Error) -> String {

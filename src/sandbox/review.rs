@@ -21,6 +21,7 @@ use super::keeper::Keeper;
 use super::keeper::Purpose;
 use super::overlay::Renames;
 use super::overlay::overlay;
+use super::spec::HOME;
 use podbay_engine as engine;
 use podbay_engine::ContainerSpec;
 use podbay_engine::Content;
@@ -155,6 +156,37 @@ impl Held {
         format!("podbay-review-{}-{kind}", self.session)
     }
 
+    /// Names the volumes that a session takes from one sandbox to the next, and where they stand in it. They are in memory, and there as long as a
+    /// container has them.
+    pub(super) fn carried(&self) -> Vec<(String, &'static str)> {
+        if self.view.is_none() {
+            return Vec::new();
+        }
+        [("tmp", "/tmp"), ("home", HOME)].map(|(kind, target)| (format!("{}-{kind}", self.upper()), target)).into()
+    }
+
+    /// Makes them; `options` are those of the mount at a place.
+    async fn make_carried<'o>(
+        &self,
+        engine: &Engine,
+        project: &Project,
+        options: impl Fn(&str) -> Option<&'o str>,
+        cancel: &CancellationToken,
+    ) -> Result<(), Error> {
+        let failed = Error::engine("make the temporary folders of the session");
+        let exchange = async {
+            for (name, target) in self.carried() {
+                if let Some(options) = options(target)
+                    && engine.volume_folder(&name, cancel).await?.is_none()
+                {
+                    engine.create_mounted_volume(&name, &self.labels(project), ("tmpfs", "tmpfs", options), cancel).await?;
+                }
+            }
+            Ok::<(), engine::Error>(())
+        };
+        exchange.await.map_err(failed)
+    }
+
     fn labels(&self, project: &Project) -> Labels {
         Labels {
             project: Some(project.key()),
@@ -229,6 +261,7 @@ pub async fn hold_back(
         return copy_whole(engine, spec, options, session, by_turn, "the engine's machine is another one", cancel).await;
     }
     held.ready(engine, &spec.project, cancel).await?;
+    held.make_carried(engine, &spec.project, |target| spec.temporary(target), cancel).await?;
     Ok(spec.held_back(&held))
 }
 

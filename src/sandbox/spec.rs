@@ -244,12 +244,21 @@ impl Spec {
         let mut container = self.uncovered(name, labels, hosts);
         if let Some(held) = &self.review {
             held.take_the_place_of_the_project(&mut container);
+            for (name, target) in held.carried() {
+                container.tmpfs.retain(|(path, _)| path != target);
+                container.mounts.push(Mount::Volume { name, target: target.to_owned(), read_only: false });
+            }
         }
         self.cover(&mut container);
         if let Some(lent) = &self.lent {
             lent.mount(&mut container);
         }
         container
+    }
+
+    /// Returns how the temporary file system at a place is mounted, if one is there.
+    pub(super) fn temporary(&self, place: &str) -> Option<&str> {
+        self.container.tmpfs.iter().find(|(path, _)| path == place).map(|(_, options)| options.as_str())
     }
 
     /// Returns the same for commands whose changes are held back.

@@ -4,29 +4,45 @@ use podbay_wire::keep::EndOfTurn;
 use podbay_wire::keep::ReviewedTurn;
 use podbay_wire::keep::TurnFate;
 
+/// What a session works on: a copy that is laid over the project, or one of all of it.
+enum View {
+    Laid(Laid),
+    Whole(Scene),
+}
+
 /// A session whose turns go into the project one by one.
 struct Session {
-    laid: Laid,
+    view: View,
     n_turn: u64,
 }
 
 impl Session {
     fn begin() -> Option<Self> {
-        let scene = Scene::new();
-        scene.write("a.txt", "one\ntwo\nthree\n");
-        scene.write("b.txt", "b\n");
-        scene.write("src/moved.rs", "moved\n");
-        let session = Self { laid: Laid::over(scene)?, n_turn: 0 };
-        Some(session)
+        Some(Self { view: View::Laid(Laid::over(scene())?), n_turn: 0 })
+    }
+
+    fn begin_on_whole_copy() -> Self {
+        let scene = scene();
+        super::duplicate(&scene.root(), &scene.folder().join("copy"));
+        Self { view: View::Whole(scene), n_turn: 0 }
     }
 
     fn scene(&self) -> &Scene {
-        &self.laid.scene
+        match &self.view {
+            View::Laid(laid) => &laid.scene,
+            View::Whole(scene) => scene,
+        }
+    }
+
+    fn copy(&self, path: &str) -> PathBuf {
+        self.scene().folder().join("copy").join(path)
     }
 
     fn ask<T>(&self, ask: impl FnOnce(&Project, Seen<'_>, &Folder) -> T) -> T {
-        let (copy, upper) = (self.laid.open("copy"), self.laid.open("upper"));
-        ask(&self.scene().project(), Seen { copy: Some(&copy), upper: Some(&upper), ..Seen::default() }, &self.scene().state())
+        let open = |name: &str| Project::open(&self.scene().folder().join(name)).expect("opens");
+        let upper = if let View::Laid(_) = &self.view { Some(open("upper")) } else { None };
+        let copy = open("copy");
+        ask(&self.scene().project(), Seen { copy: Some(&copy), upper: upper.as_ref(), ..Seen::default() }, &self.scene().state())
     }
 
     /// Begins a turn; returns what of the person's changes the session does not see.
@@ -35,7 +51,7 @@ impl Session {
         let begin = ReviewOrder::Begin {
             name: "s".to_owned(),
             words: "do it".to_owned(),
-            is_copied: false,
+            is_copied: matches!(self.view, View::Whole(_)),
             place: BytesPath::default(),
             by_turn: true,
         };
@@ -67,13 +83,13 @@ impl Session {
     }
 
     fn write(&self, path: &str, content: &str) {
-        let path = self.laid.copy(path);
+        let path = self.copy(path);
         fs::create_dir_all(path.parent().expect("a folder")).expect("made");
         fs::write(path, content).expect("written");
     }
 
     fn read(&self, path: &str) -> String {
-        fs::read_to_string(self.laid.copy(path)).unwrap_or_default()
+        fs::read_to_string(self.copy(path)).unwrap_or_default()
     }
 
     fn in_project(&self, path: &str) -> String {
@@ -86,6 +102,14 @@ impl Session {
     }
 }
 
+fn scene() -> Scene {
+    let scene = Scene::new();
+    scene.write("a.txt", "one\ntwo\nthree\n");
+    scene.write("b.txt", "b\n");
+    scene.write("src/moved.rs", "moved\n");
+    scene
+}
+
 fn came(ended: &ReviewedTurn) -> Vec<String> {
     told(&ended.came)
 }
@@ -96,7 +120,7 @@ fn a_turn_comes_as_one_and_can_be_taken_back_without_what_the_person_did_meanwhi
     session.turn();
     session.write("a.txt", "one\n2\nthree\n");
     session.write("made.txt", "made\n");
-    fs::rename(session.laid.copy("src"), session.laid.copy("code")).expect("renamed");
+    fs::rename(session.copy("src"), session.copy("code")).expect("renamed");
     session.scene().write("b.txt", "the person's\n");
     let ended = session.end(false);
     assert_eq!(came(&ended), ["a.txt +1 -1", "made.txt +1 -0", "code/moved.rs +0 -0"]);
@@ -114,7 +138,7 @@ fn a_session_that_goes_on_in_its_copy_sees_what_the_person_changed_and_takes_not
     session.turn();
     session.write("a.txt", "one\n2\nthree\n");
     session.write("own/made.txt", "made\n");
-    fs::rename(session.laid.copy("src"), session.laid.copy("code")).expect("renamed");
+    fs::rename(session.copy("src"), session.copy("code")).expect("renamed");
     assert_eq!(session.end(true).n_left, 0);
     // Where the session has its own, where it shows through, and where it made the folder.
     session.scene().write("a.txt", "one\n2\n3, the person's\n");
@@ -195,7 +219,7 @@ fn what_a_session_removes_again_that_it_made_is_removed_in_the_project() {
             forget();
         }
         session.turn();
-        fs::remove_dir_all(session.laid.copy("own/deep")).expect("removed");
+        fs::remove_dir_all(session.copy("own/deep")).expect("removed");
         forget();
         let ended = session.end(true);
         assert_eq!(came(&ended), ["own/deep/made.txt +0 -1"], "{forgets_before}");
@@ -233,4 +257,22 @@ fn what_the_kernel_still_remembers_of_a_file_that_the_person_replaced_is_not_tak
         let ended = session.end(true);
         assert_eq!((ended.came.changes.n, ended.n_left, session.in_project("b.txt")), (1, 0, expected));
     }
+}
+
+#[test]
+fn where_the_whole_project_was_copied_turns_come_and_the_copy_follows_the_project() {
+    let mut session = Session::begin_on_whole_copy();
+    session.turn();
+    session.write("a.txt", "one\n2\nthree\n");
+    session.scene().write("b.txt", "the person's\n");
+    assert_eq!(came(&session.end(true)), ["a.txt +1 -1"]);
+    assert_eq!((session.in_project("a.txt"), session.in_project("b.txt")), ("one\n2\nthree\n".to_owned(), "the person's\n".to_owned()));
+    session.scene().write("a.txt", "one\n2\n3\n");
+    session.scene().remove("src");
+    assert_eq!(session.turn(), Vec::<String>::new());
+    assert_eq!((session.read("a.txt"), session.read("b.txt")), ("one\n2\n3\n".to_owned(), "the person's\n".to_owned()));
+    assert!(!session.copy("src").exists());
+    session.write("b.txt", "both\n");
+    assert_eq!(came(&session.end(true)), ["b.txt +1 -1"]);
+    assert_eq!(session.in_project("a.txt"), "one\n2\n3\n");
 }
