@@ -125,7 +125,7 @@ fn repository(table: &mut Table) -> Outcome<()> {
     Ok(())
 }
 
-fn bar(table: &mut Table, times: &Times, most_ms: u64) {
+pub(super) fn bar(table: &mut Table, times: &Times, most_ms: u64) {
     let holds = times.at(50) <= Duration::from_millis(most_ms);
     table.figure("the same", &format!("{} ms", times.at(50).as_millis()), &format!("≤ {most_ms} ms"), holds);
 }
@@ -229,7 +229,7 @@ fn git_command(git_dir: &Path, work_tree: &Path) -> Command {
     command
 }
 
-fn run_git(git_dir: &Path, work_tree: &Path, words: &[&str]) -> Outcome<()> {
+pub(super) fn run_git(git_dir: &Path, work_tree: &Path, words: &[&str]) -> Outcome<()> {
     succeeded("git", git_command(git_dir, work_tree).args(words).stdin(Stdio::null()).status()?)
 }
 
@@ -243,12 +243,12 @@ fn new_folder(place: &Path, name: &str) -> Outcome<PathBuf> {
     Ok(path)
 }
 
-fn path(number: usize) -> String {
+pub(super) fn path(number: usize) -> String {
     format!("folder_{}/file_{number}.txt", number / FILES_IN_A_FOLDER)
 }
 
 /// Some 2 KB that differ from file to file and from version to version.
-fn text(number: usize, version: usize) -> String {
+pub(super) fn text(number: usize, version: usize) -> String {
     let mut text = format!("file {number}, version {version}\n");
     for line in 0..60 {
         let _ = writeln!(text, "line {line} of what is in it: {}", number.wrapping_mul(2_654_435_761).rotate_left(line) % 1_000_003);
@@ -256,7 +256,7 @@ fn text(number: usize, version: usize) -> String {
     text
 }
 
-fn write(path: &Path, text: &str) -> Outcome<()> {
+pub(super) fn write(path: &Path, text: &str) -> Outcome<()> {
     if let Some(above) = path.parent() {
         fs::create_dir_all(above)?;
     }

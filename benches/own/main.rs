@@ -1,7 +1,7 @@
 //! Measures what is ours alone and needs no engine, and writes the table of `docs/performance.md` that says so.
 //!
 //! `cargo bench --bench own`. `-- --show` prints the table and leaves the page as it is; names of groups (`parser`, `session`, `history`,
-//! `early`, `shell`, `pipeline`, `filter`, `kept`, which needs git) measure those alone and print them.
+//! `early`, `shell`, `pipeline`, `filter`, `kept`, which needs git, `turns`, which mounts) measure those alone and print them.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is a program for a terminal")]
 #![expect(clippy::disallowed_methods, reason = "the page's writer, which is shared, asks the engine's program about the machine")]
@@ -28,6 +28,7 @@ mod shell;
 #[path = "../compare/table.rs"]
 #[expect(dead_code, reason = "shared: no row here is in seconds")]
 mod table;
+mod turns;
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -39,7 +40,7 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 /// What the page calls the table.
 const NAME: &str = "no engine";
 
-const GROUPS: [&str; 8] = ["parser", "session", "history", "early", "shell", "pipeline", "filter", "kept"];
+const GROUPS: [&str; 9] = ["parser", "session", "history", "early", "shell", "pipeline", "filter", "kept", "turns"];
 
 fn main() -> ExitCode {
     let has = |flag: &str| std::env::args().any(|argument| argument == flag);
@@ -94,6 +95,9 @@ fn measure(groups: &[&str]) -> Outcome<String> {
     }
     if wanted("kept") {
         kept::rows(&mut table)?;
+    }
+    if wanted("turns") {
+        turns::rows(&mut table)?;
     }
     let date = jiff::Timestamp::now().strftime("%Y-%m-%d");
     let cores = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);

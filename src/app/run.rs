@@ -152,6 +152,11 @@ pub async fn run(place: &Place, task: Option<&str>, front: &Front, begun: Instan
         0 => None,
         seconds => Some(Duration::from_secs(seconds).saturating_sub(begun.elapsed()).max(GRACE)),
     };
+    if !seat.sandbox.is_reviewed() {
+        // What still runs would go on changing what the turn leaves.
+        seat.agent.settle(front.interrupt.run()).await;
+        seat.sandbox.end_processes().await;
+    }
     let ended = match end_turn(&seat.sandbox, &front.interrupt, left).await {
         Some(EndedTurn::InPlace(ended)) => Some(ended),
         // No run has turns that come by themselves.

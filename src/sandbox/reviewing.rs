@@ -134,6 +134,12 @@ impl Sandbox {
         }
     }
 
+    /// Ends all that runs for the session, before what it leaves is looked at.
+    #[boxed]
+    pub async fn end_processes(&self) {
+        self.end_box().await;
+    }
+
     /// Ends the box for good; the keeper stays.
     pub(super) async fn end_box(&self) {
         self.inner.searching.cancel();

@@ -310,3 +310,24 @@ fn g_06_what_may_run_on_the_host_later_is_named_at_the_end() {
     assert!(!files.contains("notes.txt") && done.json()["may_run_known"] == json!(true), "{files}");
     env.assert_no_container();
 }
+
+/// Issue 28: in a live run, too, nothing goes on changing the project when the turn is over.
+#[test]
+fn what_a_background_command_of_a_live_run_wrote_is_of_its_turn() {
+    let Some(env) = TestBox::new() else { return };
+    env.write("log", "");
+    let command = "while true; do echo line >> log; done";
+    let wait = "until [ -s log ]; do sleep 0.05; done";
+    let model = ScriptedModel::new()
+        .calls("bash", json!({ "command": command, "background": true }))
+        .calls("bash", json!({ "command": wait }))
+        .says("Done.")
+        .start_blocking();
+    run(&mut env.task(&model, &["write", "--changes", "live"])).expect(0);
+    let after = env.read("log");
+    assert!(!after.is_empty());
+    undo(&env, &[]).expect(0);
+    assert_eq!(env.read("log"), "", "no line came after the end of the turn, so nothing is left for being changed since");
+    undo(&env, &["redo"]).expect(0);
+    assert_eq!(env.read("log"), after);
+}
