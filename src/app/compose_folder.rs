@@ -19,10 +19,11 @@ const COMPOSE: &str = "compose.yaml";
 const DOTENV: &str = ".env";
 
 /// Path, content, mode. Where an image's folder is not there, compose 1.29 refuses the file that names it.
-const FILES: [(&str, &[u8], u32); 7] = [
+const FILES: [(&str, &[u8], u32); 8] = [
     (COMPOSE, include_bytes!("../../compose.yaml"), 0o644),
     ("docker/compose.gpu.yaml", include_bytes!("../../docker/compose.gpu.yaml"), 0o644),
     ("docker/seccomp.json", sandbox::SECCOMP.as_bytes(), 0o644),
+    ("docker/seccomp.workspace.json", sandbox::SECCOMP_OF_COMMANDS.as_bytes(), 0o644),
     ("images/llama-server/Dockerfile", include_bytes!("../../images/llama-server/Dockerfile"), 0o644),
     ("images/podbay/Dockerfile", include_bytes!("../../images/podbay/Dockerfile"), 0o644),
     ("images/workspace/Dockerfile", include_bytes!("../../images/workspace/Dockerfile"), 0o644),
@@ -143,6 +144,13 @@ fn compare(text: Option<String>, project: Option<&str>, is_project: impl Fn(&str
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_file_that_compose_reads_is_laid() {
+        let text = std::str::from_utf8(FILES[0].1).expect("it is text");
+        let named: Vec<&str> = text.split("seccomp:./").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+        assert!(named.len() > 1 && named.iter().all(|name| FILES.iter().any(|(path, ..)| path == name)), "{named:?}");
+    }
 
     #[track_caller]
     fn check(text: Option<&str>, to_add: &[&str], n_notes: usize) {

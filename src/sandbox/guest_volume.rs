@@ -6,6 +6,7 @@ use tokio_util::sync::CancellationToken;
 use super::Error;
 use super::Spec;
 use super::docker::facts_of;
+use super::spec::SECCOMP;
 use podbay_engine as engine;
 use podbay_engine::ContainerSpec;
 use podbay_engine::Engine;
@@ -115,6 +116,7 @@ pub(super) fn bare(container: &ContainerSpec) -> ContainerSpec {
     bare.tmpfs = Vec::new();
     bare.network = Network::None;
     bare.readonly_paths.retain(|path| !path.starts_with("/workspace"));
+    bare.seccomp = Some(SECCOMP.to_owned());
     bare.attached = false;
     bare.auto_remove = false;
     bare

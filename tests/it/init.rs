@@ -14,10 +14,11 @@ use crate::support::test_env::owner;
 use crate::support::test_env::run;
 
 /// What is laid for compose, in the order in which it is named.
-const COMPOSE: [&str; 8] = [
+const COMPOSE: [&str; 9] = [
     "compose.yaml",
     "docker/compose.gpu.yaml",
     "docker/seccomp.json",
+    "docker/seccomp.workspace.json",
     "images/llama-server/Dockerfile",
     "images/podbay/Dockerfile",
     "images/workspace/Dockerfile",

@@ -34,6 +34,7 @@ fn a_question_is_withdrawn_when_its_box_dies() {
     // The next one stands: the box is made anew when it is needed.
     assert!(talk.answers("y\n").contains("command: touch second"));
     talk.sees("It went on.");
+    talk.sees("1 file, +0 −0");
     assert_eq!((env.path("first").exists(), env.path("second").exists()), (false, true));
     let requests = model.requests();
     let told = requests[1]["messages"].to_string();
@@ -41,6 +42,7 @@ fn a_question_is_withdrawn_when_its_box_dies() {
     talk.types("more\n");
     talk.answers("y\n");
     talk.sees("And on.");
+    talk.sees("1 file, +0 −0");
     assert!(env.path("third").exists());
     let screen = talk.leaves();
     assert_eq!(screen.matches("(the question is withdrawn)").count(), 1, "{screen}");

@@ -73,7 +73,7 @@ fn a_command_in_the_background_goes_on_and_the_person_edits_the_same_files_meanw
             json!({"command": "echo two >> a.txt; mkdir own; echo own > own/made.txt; until [ -e served.txt ]; do sleep 0.1; done"}),
         )
         .says("First.")
-        .calls("bash", json!({"command": "cat a.txt b.txt own/beside.txt; ls own; echo four >> a.txt"}))
+        .calls("bash", json!({"command": "cat a.txt b.txt own/beside.txt; ls own; echo four >> a.txt; n=$(cat served.txt); until [ \"$(cat served.txt)\" != \"$n\" ]; do sleep 0.05; done"}))
         .says("Second.")
         .start_blocking();
     let mut talk = Talk::begin(&env, &env.project(), &model, &AUTO);

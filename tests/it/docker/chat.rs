@@ -140,6 +140,7 @@ fn a_person_at_a_terminal_is_asked_and_each_answer_holds_as_long_as_it_says() {
     talk.answers("a\n");
     talk.answers("p\n");
     talk.sees("First.");
+    talk.sees("file, +");
     assert_eq!(env.read("log"), "once\nsession\nsession\ngood\n");
     talk.types("/answers\n");
     talk.sees("1. bash `echo session >> log` (until the session ends)");
@@ -152,6 +153,7 @@ fn a_person_at_a_terminal_is_asked_and_each_answer_holds_as_long_as_it_says() {
     assert!(asked.contains("echo good >> log; touch more"), "what was allowed for good is not asked, and more than it is: {asked}");
     talk.answers("d\n");
     talk.sees("Second.");
+    talk.sees("file, +");
     assert_eq!(env.read("log"), "once\nsession\nsession\ngood\ngood\n");
     let told = model.requests().last().expect("requests")["messages"].to_string();
     assert!(told.contains("the person said no: put it into notes.txt. It was not carried out"), "{told}");

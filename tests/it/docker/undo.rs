@@ -187,7 +187,7 @@ fn what_may_be_a_secret_waits_until_the_chat_is_over() {
     // A command that names the file is not let in to begin with.
     env.write("make.sh", "echo x > server.pem; echo x > plain");
     let model = ScriptedModel::new().calls("bash", json!({"command": "sh make.sh"})).says("Made.").start_blocking();
-    let mut talk = Talk::begin(&env, &env.project(), &model, &["--mode", "auto"]);
+    let mut talk = Talk::begin(&env, &env.project(), &model, &["--mode", "auto", "--changes", "live"]);
     talk.sees("> ");
     talk.types("make it\n");
     talk.sees("Made.");
@@ -244,7 +244,7 @@ fn three_turns_of_a_chat_are_taken_back_by_two_and_brought_back() {
         model = model.calls("write_file", write(n)).says(&format!("Written {n}."));
     }
     let model = model.says("I see.").start_blocking();
-    let mut talk = Talk::begin(&env, &env.project(), &model, &["--mode", "auto"]);
+    let mut talk = Talk::begin(&env, &env.project(), &model, &["--mode", "auto", "--changes", "live"]);
     for n in 1..=3 {
         talk.sees("> ");
         talk.types(&format!("write {n}\n"));

@@ -134,7 +134,7 @@ fn turns_of_a_chat_that_was_killed_are_taken_back_by_the_one_that_goes_on() {
         model = model.calls("write_file", json!({"path": "a.txt", "content": format!("{n}\n")})).says(&format!("Written {n}."));
     }
     let model = model.start_blocking();
-    let mut talk = Talk::begin(&env, &env.project(), &model, &["--mode", "auto"]);
+    let mut talk = Talk::begin(&env, &env.project(), &model, &["--mode", "auto", "--changes", "live"]);
     for n in 1..=3 {
         talk.sees("> ");
         talk.types(&format!("write {n}\n"));
@@ -145,7 +145,7 @@ fn turns_of_a_chat_that_was_killed_are_taken_back_by_the_one_that_goes_on() {
     assert!(within(Duration::from_secs(20), || env.containers().is_empty()), "a container is left");
     assert_eq!(env.read("a.txt"), "3\n");
     let model = ScriptedModel::new().says("I see.").start_blocking();
-    let mut talk = Talk::begin(&env, &env.project(), &model, &["--mode", "auto", "--continue"]);
+    let mut talk = Talk::begin(&env, &env.project(), &model, &["--mode", "auto", "--changes", "live", "--continue"]);
     talk.sees("> ");
     talk.types("/undo 2\n");
     talk.sees("can be taken back now");
