@@ -97,7 +97,7 @@ mod tests {
     use podbay_wire::keep::What;
 
     fn came(turn: ReviewedTurn) -> Came {
-        Came::new(HeldTurn { turn, git: None, background: Vec::new() }, &"20260101-000000-abcd".parse().expect("an id"))
+        Came::new(HeldTurn { turn, git: None, background: Vec::new() }, &SessionId::random())
     }
 
     #[test]
