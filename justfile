@@ -35,7 +35,7 @@ images *NAMES:
 
 # Runs all tests at their full length: 200 kills each, every split, tight limits, 100,000 files, restarts
 soak KILLS="200" *ARGS:
-    PODBAY_TEST_SOAK=1 PODBAY_TEST_KILLS={{KILLS}} cargo test -- --include-ignored {{ARGS}}
+    PODBAY_TEST_SOAK=1 PODBAY_TEST_COMPOSE=1 PODBAY_TEST_STRACE=1 PODBAY_TEST_KILLS={{KILLS}} cargo test --no-fail-fast -- --include-ignored {{ARGS}}
 
 # Measures what docs/performance.md shows, and writes it there
 bench:

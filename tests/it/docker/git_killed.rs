@@ -120,5 +120,5 @@ fn an_import_killed_at_any_moment_leaves_a_whole_repository_and_is_done_by_the_n
     assert_eq!(volumes(&env), Vec::<String>::new());
     env.assert_no_container();
     eprintln!("{n_kills} kills: {n_left} left something to the next session, {n_between} of them in the middle of the names");
-    assert!(n_left > n_kills / 4, "only {n_left} were killed before they were done");
+    assert!(n_left > soak::whole_or(n_kills / 4, 0), "only {n_left} were killed before they were done");
 }

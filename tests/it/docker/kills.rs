@@ -135,5 +135,6 @@ fn a_controller_killed_at_any_moment_leaves_nothing_behind() {
         assert!(listed.matches("{\"session\"").count() as u32 >= n_killed / 6, "{listed}");
         run(&mut env.podbay(&["sessions", "show"])).expect(0);
     }
-    assert!(n_effects > soak::whole_or(6, 2), "only {n_effects} commands of those that were killed had begun");
+    // Six are of the run that nobody killed. Of a few that are killed none may have begun a command.
+    assert!(n_effects > soak::whole_or(6, 5), "only {n_effects} commands of those that were killed had begun");
 }
