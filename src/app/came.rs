@@ -54,12 +54,13 @@ impl Came {
         notes.extend(turn.applied.stopped.iter().map(|why| format!("not all is applied: {why}")));
         if turn.n_left > 0 {
             notes.push(format!(
-                "what is not applied waits, and the session goes on with it: `podbay review diff {0}` shows it, `podbay review discard {0}` drops it",
+                "what is not applied waits, and the session goes on with it; when this chat has ended, `podbay review diff {0}` shows it, and `podbay \
+                 review apply` or `discard` settles it",
                 self.session
             ));
         }
         if waits_to_be_run(&turn.applied) {
-            notes.push(how_auto_run_comes(self.session.as_str()));
+            notes.push(format!("or {}", how_auto_run_comes(self.session.as_str())));
         }
         if !turn.came.git.is_empty() && git.is_none() {
             let why =
@@ -123,6 +124,6 @@ mod tests {
             notes[0].starts_with("not applied: d was changed by somebody else") && notes[1].starts_with("not applied: .envrc"),
             "{notes:?}"
         );
-        assert!(notes[2].contains("podbay review discard") && notes[3].contains("--accept-auto-run"), "{notes:?}");
+        assert!(notes[2].contains("podbay review diff") && notes[3].contains("--accept-auto-run"), "{notes:?}");
     }
 }

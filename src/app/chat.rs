@@ -87,7 +87,8 @@ impl Said {
 
     /// Whether that is known.
     pub fn is_may_run_known(&self) -> bool {
-        self.came.as_ref().map_or(self.may_run.is_some() && !self.is_cut, Came::is_may_run_known)
+        // Of what was dropped nothing is there.
+        self.is_dropped || self.came.as_ref().map_or(self.may_run.is_some() && !self.is_cut, Came::is_may_run_known)
     }
 }
 

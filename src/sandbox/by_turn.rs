@@ -67,6 +67,8 @@ pub(super) struct Progress {
     is_on_record: bool,
     /// What runs by itself on the person's machine comes unasked.
     accepts_auto_run: bool,
+    /// Commits of a turn before wait: a command in the background kept them from being taken over.
+    commits_wait: bool,
 }
 
 /// What came of a turn whose changes go into the project at its end.
@@ -128,6 +130,7 @@ impl Sandbox {
             }
             self.renew_aside(state, directory, is_new, holder);
         }
+        self.progress().commits_wait = !ended.turn.came.git.is_empty() && !ended.git.as_ref().is_some_and(git::Ended::is_settled);
         Some(ended)
     }
 
@@ -172,7 +175,9 @@ impl Sandbox {
         let order = self.end_of_turn(made, &begun, TurnFate::Drop, false);
         self.tell_review(ReviewOrder::Turn { name: session.to_string(), turn: order }, cancel).await?;
         let holder = self.end_view(made, &mut state).await;
-        if let Some(git) = &made.git {
+        if self.progress().commits_wait {
+            self.say_once("commits of earlier turns wait, and those of this one stay with them".to_owned());
+        } else if let Some(git) = &made.git {
             git.drop_folder(&made.engine).await;
             git.begin_anew(&made.engine, &made.spec, &session, cancel).await;
         }

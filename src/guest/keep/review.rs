@@ -164,9 +164,25 @@ fn begin_in(
     let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let (name, words) = (name.to_owned(), shortened(words));
     let (is_cut_short, not_of_it, taken, taken_from, git, place) = <_>::default();
-    let (is_open, by_turn) = (true, matches!(by_turn, ByTurn::Yes { .. }));
-    Record { name, words, at, base: now.id, after: None, is_open, by_turn, is_cut_short, not_of_it, git, place, taken, taken_from }
-        .save(state)?;
+    let (is_open, by_turn, waiting, restores) = (true, matches!(by_turn, ByTurn::Yes { .. }), None, false);
+    Record {
+        name,
+        words,
+        at,
+        base: now.id,
+        after: None,
+        is_open,
+        by_turn,
+        waiting,
+        restores,
+        is_cut_short,
+        not_of_it,
+        git,
+        place,
+        taken,
+        taken_from,
+    }
+    .save(state)?;
     Ok(ReviewBegan { goes_on: false, passed_over: now.passed_over, hidden_changes: Named::default() })
 }
 

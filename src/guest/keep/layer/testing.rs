@@ -16,8 +16,21 @@ pub(in crate::keep) struct Laid {
 
 impl Laid {
     /// `None`, which is said, where this process may mount nothing.
-    #[expect(clippy::print_stderr, reason = "a test does not skip in silence")]
     pub(in crate::keep) fn over(scene: Scene) -> Option<Self> {
+        Self::mount(&scene).then_some(Self { scene })
+    }
+
+    /// Lays a new copy over it.
+    pub(in crate::keep) fn anew(&self) {
+        nix::mount::umount2(&self.copy(""), MntFlags::MNT_DETACH).expect("unmounted");
+        for name in ["upper", "work", "copy"] {
+            fs::remove_dir_all(self.scene.folder().join(name)).expect("removed");
+        }
+        assert!(Self::mount(&self.scene));
+    }
+
+    #[expect(clippy::print_stderr, reason = "a test does not skip in silence")]
+    fn mount(scene: &Scene) -> bool {
         let at = |name: &str| scene.folder().join(name);
         for name in ["upper", "work", "copy"] {
             fs::create_dir(at(name)).expect("made");
@@ -25,10 +38,10 @@ impl Laid {
         let [lower, upper, work] = [scene.root(), at("upper"), at("work")].map(|path| path.display().to_string());
         let options = format!("lowerdir={lower},upperdir={upper},workdir={work},redirect_dir=on,xino=off");
         match nix::mount::mount(Some("overlay"), &at("copy"), Some("overlay"), MsFlags::empty(), Some(options.as_str())) {
-            Ok(()) => Some(Self { scene }),
+            Ok(()) => true,
             Err(errno) => {
                 eprintln!("not tried, since no file system can be mounted here: {}", errno.desc());
-                None
+                false
             }
         }
     }

@@ -30,6 +30,12 @@ pub(super) struct Record {
     /// Each turn goes into the project at its end, and is no change of the session after that.
     #[serde(default)]
     pub(super) by_turn: bool,
+    /// How the copy was at the end of the last turn, where something of it waits.
+    #[serde(default)]
+    pub(super) waiting: Option<ObjectId>,
+    /// That is to be put into a copy that was made anew.
+    #[serde(default)]
+    pub(super) restores: bool,
     /// There was no room for all of the copy when it was looked at; as long as it is there, it is looked at again.
     #[serde(default)]
     pub(super) is_cut_short: bool,
@@ -88,7 +94,7 @@ impl Record {
 
     /// Returns the snapshots that it needs.
     pub(super) fn snapshots(&self) -> BTreeSet<ObjectId> {
-        [self.base, self.after()].into_iter().chain(self.taken_from.iter().copied()).collect()
+        [self.base, self.after()].into_iter().chain(self.waiting).chain(self.taken_from.iter().copied()).collect()
     }
 
     pub(super) fn told(&self, n_changes: Option<u64>) -> Review {

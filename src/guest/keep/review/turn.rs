@@ -2,6 +2,12 @@
 //!
 //! The session goes on after it. So what came is no change of the session any more: what it works on is compared with the project as it is with that.
 
+use nix::fcntl::AtFlags;
+use nix::sys::stat::UtimensatFlags;
+use nix::sys::stat::fstatat;
+use nix::sys::stat::utimensat;
+use nix::sys::time::TimeSpec;
+
 use super::Chosen;
 use super::Record;
 use super::Seen;
@@ -16,6 +22,7 @@ use crate::keep::Change;
 use crate::keep::Error;
 use crate::keep::Folder;
 use crate::keep::MOST_DIFFERENCE;
+use crate::keep::Node;
 use crate::keep::ObjectId;
 use crate::keep::Origin;
 use crate::keep::Outcome;
@@ -36,6 +43,7 @@ use crate::keep::pin;
 use crate::keep::plan;
 use crate::keep::snapshot;
 use crate::keep::undo;
+use crate::root::split;
 use podbay_wire::BytesPath;
 use podbay_wire::keep::Applied;
 use podbay_wire::keep::EndOfTurn;
@@ -77,6 +85,7 @@ pub(super) fn bring_in(project: &Project, seen: Seen<'_>, state: &Folder, name: 
             Ok(())
         })?;
     }
+    keep_times(project, seen.copy, &came);
     let is_stopped = applied.stopped.is_some();
     if is_begun && !is_stopped {
         work.record.base = edited(&mut work.store, &base, &came)?;
@@ -87,6 +96,7 @@ pub(super) fn bring_in(project: &Project, seen: Seen<'_>, state: &Folder, name: 
     let came = Pending { git: work.record.git.clone(), ..count::pending(&came, &difference, &work.auto_run(&turn.auto_run)?) };
     // It goes on from there, also in a new copy: that may show what was there before the person changed it, as long as the kernel remembers that.
     work.record.is_open = true;
+    work.record.waiting = (n_left > 0).then(|| work.record.after());
     pin::pin(state, &work.store, &pin_of(name), work.record.snapshots())?;
     work.record.save(state)?;
     Ok(ReviewedTurn { came, applied, resumed, n_left })
@@ -98,7 +108,9 @@ fn forget_changes(state: &Folder, name: &str) -> Result<(), Error> {
         return Err(Error::Unfinished);
     }
     let Some(mut record) = Record::load(state, name)? else { return Ok(()) };
-    record.after = None;
+    // What waited before the turn does so in the new copy, too.
+    record.after = record.waiting;
+    record.restores = record.waiting.is_some();
     record.git = WaitingGit::default();
     pin::pin(state, &Store::open(state)?, &pin_of(name), record.snapshots())?;
     record.save(state)
@@ -162,20 +174,51 @@ pub(super) fn go_on(
         look.is_ok_and(|look| plan::is_done(change, look.found.node().as_ref()))
     };
     let since = compare(store, &record.base, &now)?;
+    let lost = match record.waiting.filter(|_| record.restores) {
+        Some(waiting) => compare(store, &record.base, &waiting)?,
+        None => Vec::new(),
+    };
     // Most of it shows through. What does not is where the session has its own, and in folders that it made.
     let hidden: Vec<Change> = since.iter().filter(|change| !is_seen(change)).cloned().collect();
-    if !hidden.is_empty() {
-        // What a kill left there is of no use: all of it is looked at anew.
-        let place = state.below(VIEW)?;
-        // What is copied in the middle of a step looks as if somebody had changed it just then.
-        hidden.iter().try_for_each(|change| copy_up(copy, change.path.as_bytes()))?;
-        Journal::clear(&place)?;
-        let purpose = Purpose::Review { name: record.name.clone() };
-        let (from, to) = (record.base, now);
-        let request = Request { from, to, only: Vec::new(), merge: false, origin: Origin::Elsewhere, copy: None, purpose };
-        apply::apply_wanted(copy, &place, store, &request, hidden, Outcome::default(), |_, _, _| Ok(()))?;
+    write_in(copy, state, store, record, now, hidden)?;
+    // What both changed is the session's in its copy, and the person's in the project.
+    let is_lost = |change: &Change| lost.binary_search_by(|other| other.path.cmp(&change.path)).is_ok();
+    let (shown, hidden): (Vec<Change>, Vec<Change>) = since.into_iter().partition(|change| is_seen(change) && !is_lost(change));
+    if let Some(waiting) = record.waiting.filter(|_| record.restores) {
+        let here = |path: &BytesPath| Look::at(copy, path.as_bytes(), Name::Plain).ok().and_then(|look| look.found.node());
+        let again = lost.into_iter().map(|change| Change { before: here(&change.path), ..change }).collect();
+        write_in(copy, state, store, record, waiting, again)?;
+        record.restores = false;
     }
-    let (shown, hidden): (Vec<Change>, Vec<Change>) = since.into_iter().partition(is_seen);
     record.base = edited(store, &record.base, &shown)?;
     Ok(hidden.into_iter().map(|change| change.path).collect())
+}
+
+/// Makes changes in a session's copy.
+fn write_in(copy: &Project, state: &Folder, store: &mut Store, record: &Record, to: ObjectId, changes: Vec<Change>) -> Result<(), Error> {
+    if changes.is_empty() {
+        return Ok(());
+    }
+    // What a kill left there is of no use: all of it is looked at anew.
+    let place = state.below(VIEW)?;
+    Journal::clear(&place)?;
+    // What is copied in the middle of a step looks as if somebody had changed it just then.
+    changes.iter().try_for_each(|change| copy_up(copy, change.path.as_bytes()))?;
+    let purpose = Purpose::Review { name: record.name.clone() };
+    let request = Request { from: record.base, to, only: Vec::new(), merge: false, origin: Origin::Elsewhere, copy: None, purpose };
+    apply::apply_wanted(copy, &place, store, &request, changes, Outcome::default(), |_, _, _| Ok(())).map(drop)
+}
+
+/// Gives files that came the times that they have in the copy: what builds by them goes by which of two is the newer one.
+fn keep_times(project: &Project, copy: Option<&Project>, came: &[Change]) {
+    for change in came.iter().filter(|change| matches!(change.after, Some(Node::File { .. }))) {
+        let (parent, name) = split(change.path.as_bytes());
+        let folders = copy.and_then(|copy| Some((copy.folder(parent).ok()?, project.folder(parent).ok()?)));
+        let Some((from, to)) = folders else { continue };
+        if let Ok(stat) = fstatat(&from, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
+            let time = TimeSpec::new(stat.st_mtime, stat.st_mtime_nsec);
+            // Nothing depends on it but a build that does too much or too little.
+            let _ = utimensat(&to, name, &TimeSpec::UTIME_OMIT, &time, UtimensatFlags::NoFollowSymlink);
+        }
+    }
 }

@@ -276,3 +276,37 @@ fn where_the_whole_project_was_copied_turns_come_and_the_copy_follows_the_projec
     assert_eq!(came(&session.end(true)), ["b.txt +1 -1"]);
     assert_eq!(session.in_project("a.txt"), "one\n2\n3\n");
 }
+
+#[test]
+fn what_waited_before_a_turn_that_is_dropped_goes_on_waiting() {
+    let Some(mut session) = Session::begin() else { return };
+    session.turn();
+    session.write(".envrc", "echo run\n");
+    session.write("a.txt", "the session's\n");
+    session.scene().write("a.txt", "the person's\n");
+    assert_eq!(session.end(false).n_left, 2);
+    session.turn();
+    session.write("b.txt", "dropped\n");
+    session.write(".envrc", "dropped\n");
+    session.end_as(TurnFate::Drop, false);
+    if let View::Laid(laid) = &session.view {
+        laid.anew();
+    }
+    assert_eq!(session.turn(), ["a.txt"]);
+    let seen = [".envrc", "a.txt", "b.txt"].map(|path| session.read(path));
+    assert_eq!(seen, ["echo run\n", "the session's\n", "b\n"]);
+    let ended = session.end(false);
+    assert_eq!((ended.came.changes.n, ended.n_left, session.in_project("a.txt")), (0, 2, "the person's\n".to_owned()));
+}
+
+#[test]
+fn which_of_two_files_is_the_newer_one_is_kept() {
+    let Some(mut session) = Session::begin() else { return };
+    session.turn();
+    session.write("z.o", "built\n");
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    session.write("a.c", "changed\n");
+    session.end(false);
+    let time = |path: &str| fs::metadata(session.scene().path(path)).and_then(|facts| facts.modified()).expect("there");
+    assert!(time("a.c") > time("z.o"), "by their names the other one comes last");
+}
