@@ -41,7 +41,7 @@ fn row(table: &mut Table, n_files: usize, n_changed: usize, most_ms: u64) -> Out
     std::thread::sleep(Duration::from_secs(3));
     let options = ["lowerdir", "upperdir", "workdir"].iter().zip(["project", "upper", "work"]);
     let options: Vec<String> = options.map(|(option, name)| format!("{option}={}", at(name).display())).collect();
-    let options = format!("{},redirect_dir=on,xino=off", options.join(","));
+    let options = format!("{},redirect_dir=nofollow,xino=off", options.join(","));
     mount(&["-t", "overlay", "overlay", "-o", &options, &at("copy").to_string_lossy()])?;
     let measured = measure(place.path(), n_files, n_changed);
     let unmounted = Command::new("umount").arg(at("copy")).status()?;

@@ -146,7 +146,11 @@ pub(super) async fn chat(flags: SessionFlags) -> Result<u8, app::Error> {
             if keyboard.is_terminal()
                 && matches!(read_message(&keyboard, &mut io::stderr(), question, interrupt.run()).await, Typed::Line(line) if is_yes(&line))
             {
-                show_came(chat.accept_auto_run(&message, &interrupt).await.as_ref());
+                let came = chat.accept_auto_run(&message, &interrupt).await;
+                show_came(came.as_ref());
+                if let Some(came) = &came {
+                    super::run::show_may_run(&came.may_run(), came.is_may_run_known());
+                }
             }
         }
         super::run::show_may_run(&said.may_run(), said.is_may_run_known());

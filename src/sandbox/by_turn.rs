@@ -50,12 +50,22 @@ const IN_BACKGROUND: &str = "background commands";
 /// How long a sandbox may take to say what runs in it.
 const LOOK: Duration = Duration::from_secs(2);
 
+/// On what a session gets a sandbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Renewal {
+    SameCopy,
+    NewCopy,
+    /// A new one, in the place of one whose changes were dropped.
+    AfterDrop,
+}
+
 #[derive(Debug)]
 struct Begun {
     n_turn: u64,
     words: String,
     /// Also what runs by itself on the person's machine.
     with_auto_run: bool,
+    fate: TurnFate,
 }
 
 /// How far a session is with its turns.
@@ -89,7 +99,7 @@ impl Sandbox {
 
     pub(super) fn begin_held_turn(&self, n_turn: u64, words: &str) {
         let with_auto_run = self.progress().accepts_auto_run;
-        self.progress().begun = Some(Begun { n_turn, words: words.to_owned(), with_auto_run });
+        self.progress().begun = Some(Begun { n_turn, words: words.to_owned(), with_auto_run, fate: TurnFate::Keep });
         self.begin_view(words);
     }
 
@@ -108,7 +118,7 @@ impl Sandbox {
         let (background, directory) = self.look_inside(cancel).await;
         // A copy of the whole project is made once.
         let keeps_view = !background.is_empty() || made.newest().review.is_some_and(|held| !held.is_laid_over());
-        let order = self.end_of_turn(made, &begun, TurnFate::Keep, keeps_view);
+        let order = self.end_of_turn(made, &begun, begun.fate, keeps_view);
         let turn = match self.tell_review(ReviewOrder::Turn { name: session.to_string(), turn: order.clone() }, cancel).await {
             Ok(ReviewAnswer::Turn(turn)) => *turn,
             Ok(_) => return None,
@@ -128,7 +138,7 @@ impl Sandbox {
                 holder = self.end_view(made, &mut state).await;
                 ended.git = self.take_git(made, &session, cancel).await;
             }
-            self.renew_aside(state, directory, is_new, holder);
+            self.renew_aside(state, directory, if is_new { Renewal::NewCopy } else { Renewal::SameCopy }, holder);
         }
         self.progress().commits_wait = !ended.turn.came.git.is_empty() && !ended.git.as_ref().is_some_and(git::Ended::is_settled);
         Some(ended)
@@ -181,15 +191,15 @@ impl Sandbox {
             git.drop_folder(&made.engine).await;
             git.begin_anew(&made.engine, &made.spec, &session, cancel).await;
         }
-        self.renew_aside(state, directory, true, holder);
+        self.renew_aside(state, directory, Renewal::AfterDrop, holder);
         Ok(())
     }
 
     /// Does it beside whatever comes next.
-    fn renew_aside(&self, state: OwnedMutexGuard<State>, directory: Option<BytesPath>, is_new: bool, holder: Option<Keeper>) {
+    fn renew_aside(&self, state: OwnedMutexGuard<State>, directory: Option<BytesPath>, renewal: Renewal, holder: Option<Keeper>) {
         let sandbox = self.clone();
         tokio::spawn(async move {
-            sandbox.renew(state, directory, is_new).await;
+            sandbox.renew(state, directory, renewal).await;
             if let Some(holder) = holder {
                 holder.close();
             }
@@ -201,10 +211,10 @@ impl Sandbox {
         self.progress().accepts_auto_run = true;
     }
 
-    /// Brings in, too, what runs by itself on the person's machine, which a turn before has changed.
+    /// Brings in, too, what the last turn left that runs by itself on the person's machine, as it was then.
     #[boxed]
     pub async fn accept_auto_run(&self, n_turn: u64, words: &str, cancel: &CancellationToken) -> Option<HeldTurn> {
-        self.progress().begun = Some(Begun { n_turn, words: words.to_owned(), with_auto_run: true });
+        self.progress().begun = Some(Begun { n_turn, words: words.to_owned(), with_auto_run: true, fate: TurnFate::Accept });
         self.end_held_turn(cancel).await
     }
 
@@ -261,12 +271,20 @@ impl Sandbox {
     }
 
     /// Gives the session a sandbox on a copy of the project: a new one, or the one it has.
-    async fn renew(&self, mut state: OwnedMutexGuard<State>, directory: Option<BytesPath>, is_new: bool) {
+    async fn renew(&self, mut state: OwnedMutexGuard<State>, directory: Option<BytesPath>, renewal: Renewal) {
         let Way::Engine(made) = &self.inner.way else { return };
         let cancel = &CancellationToken::new();
         let spec = made.newest();
         let Some(old) = spec.review.clone().filter(|_| !state.is_over()) else { return };
+        if renewal == Renewal::NewCopy
+            && let Some(order) = self.begin_order("")
+            && let Err(error) = self.tell_review(order, cancel).await
+        {
+            // Kept before the new copy is there, so that nothing which that remembers is older.
+            tracing::debug!(%error, "how the project is was not kept between two turns");
+        }
         made.covering.close().await;
+        let is_new = renewal != Renewal::SameCopy;
         let next = if is_new { old.next_view() } else { old.clone() };
         // What is in memory goes with the last container that has it.
         let before = state.running.take();
@@ -306,7 +324,12 @@ impl Sandbox {
         self.end_box().await;
         let mut ended = None;
         if self.progress().is_on_record {
-            self.progress().begun.get_or_insert_with(|| Begun { n_turn: 0, words: IN_BACKGROUND.to_owned(), with_auto_run: false });
+            self.progress().begun.get_or_insert_with(|| Begun {
+                n_turn: 0,
+                words: IN_BACKGROUND.to_owned(),
+                with_auto_run: false,
+                fate: TurnFate::Keep,
+            });
             ended = self.end_held_turn(cancel).await;
             let is_all_in = |ended: &HeldTurn| ended.turn.n_left == 0 && (ended.turn.came.git.is_empty() || ended.git.is_some());
             if !ended.as_ref().is_some_and(is_all_in) && !self.inner.base.is_in_vain() {

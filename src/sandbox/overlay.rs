@@ -5,32 +5,14 @@
 /// A colon or a comma would end the path and begin another one, or an option. The engine looks for options of its own between commas before
 /// the kernel sees them; with a slash at its end no path ends in one. What is not changed has the number that it has in the project (`xino`).
 ///
+/// A folder of the project cannot be renamed in one step (`redirect_dir`): the new name would only be a note of where the folder lies in the
+/// project, and all that is in it would be gone as soon as it is moved or removed there, be it by what is brought in. Nor could anybody but the
+/// kernel tell whose the files in it are.
+///
 /// `layer`: where below `upper` the two folders lie that take up what is changed, with a slash at its end where that is not nothing.
-pub(super) fn overlay(lower: &str, upper: &str, layer: &str, renames: Renames) -> String {
+pub(super) fn overlay(lower: &str, upper: &str, layer: &str) -> String {
     let [lower, upper] = [lower, upper].map(escaped);
-    format!(
-        "lowerdir={lower}/,upperdir={upper}/{layer}up/,workdir={upper}/{layer}wk/,redirect_dir={},xino=off,nosuid,nodev",
-        renames.option()
-    )
-}
-
-/// Whether a folder of the project can be renamed in one step. The kernel only notes where the folder lies in the project, and all that is in it is
-/// gone as soon as it is moved or removed there, be it by what is brought in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Renames {
-    /// What waits long must not depend on that.
-    Copied,
-    /// A turn is short, and what was renamed is copied before anything is brought in.
-    Noted,
-}
-
-impl Renames {
-    fn option(self) -> &'static str {
-        match self {
-            Self::Copied => "nofollow",
-            Self::Noted => "on",
-        }
-    }
+    format!("lowerdir={lower}/,upperdir={upper}/{layer}up/,workdir={upper}/{layer}wk/,redirect_dir=nofollow,xino=off,nosuid,nodev")
 }
 
 fn escaped(path: &str) -> String {
@@ -50,15 +32,13 @@ mod tests {
 
     #[test]
     fn no_path_ends_early_or_becomes_an_option() {
-        let options = |path: &str| overlay(path, "/var/lib/docker/volumes/v/_data", "", Renames::Copied);
+        let options = |path: &str| overlay(path, "/var/lib/docker/volumes/v/_data", "");
         assert_eq!(
             options("/home/p"),
             "lowerdir=/home/p/,upperdir=/var/lib/docker/volumes/v/_data/up/,workdir=/var/lib/docker/volumes/v/_data/wk/,\
              redirect_dir=nofollow,xino=off,nosuid,nodev"
         );
-        assert!(
-            overlay("/p", "/v", "v/2/", Renames::Noted).starts_with("lowerdir=/p/,upperdir=/v/v/2/up/,workdir=/v/v/2/wk/,redirect_dir=on,")
-        );
+        assert!(overlay("/p", "/v", "v/2/").starts_with("lowerdir=/p/,upperdir=/v/v/2/up/,workdir=/v/v/2/wk/,"));
         for (path, expected) in [
             ("/a:b", r"lowerdir=/a\:b/,"),
             (r"/a\,upperdir=b", r"lowerdir=/a\\\,upperdir=b/,"),

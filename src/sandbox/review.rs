@@ -19,7 +19,6 @@ use super::git;
 use super::guest_volume::bare;
 use super::keeper::Keeper;
 use super::keeper::Purpose;
-use super::overlay::Renames;
 use super::overlay::overlay;
 use super::spec::HOME;
 use podbay_engine as engine;
@@ -217,17 +216,12 @@ impl Held {
         container.mounts.extend(shown.into_iter().map(|(name, target)| Mount::Volume { name, target: target.to_owned(), read_only }));
     }
 
-    fn overlay(&self, project: &Project, folder: &str) -> String {
-        let renames = if self.view.is_some() { Renames::Noted } else { Renames::Copied };
-        overlay(project.text(), folder, &self.layer(), renames)
-    }
-
     /// Makes the volume that the session works on. One that is there may be of a path that the project had before.
     pub(super) async fn ready(&self, engine: &Engine, project: &Project, cancel: &CancellationToken) -> Result<(), Error> {
         let exchange = async {
             let Some(folder) = engine.volume_folder(&self.upper(), cancel).await? else { return Ok(false) };
             engine.remove_volume(&self.copy(), cancel).await?;
-            let (options, whole) = (self.overlay(project, &folder), format!("{folder}/up"));
+            let (options, whole) = (overlay(project.text(), &folder, &self.layer()), format!("{folder}/up"));
             let mounted = if self.is_laid_over() { ("overlay", "overlay", options.as_str()) } else { ("none", whole.as_str(), "bind") };
             engine.create_mounted_volume(&self.copy(), &self.labels(project), mounted, cancel).await?;
             Ok(true)

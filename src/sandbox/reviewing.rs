@@ -26,15 +26,7 @@ impl Sandbox {
     /// and no such call is carried out.
     /// `is_new`: no session has worked on this review before.
     pub fn begin_review(&self, words: &str, is_new: bool, cancel: &CancellationToken) {
-        let (Some(name), Way::Engine(made)) = (self.reviewed(), &self.inner.way) else { return };
-        let is_copied = made.spec.review.as_ref().is_some_and(|held| !held.is_laid_over());
-        let order = ReviewOrder::Begin {
-            name: name.to_string(),
-            words: words.to_owned(),
-            is_copied,
-            place: BytesPath::from(made.spec.project.path()),
-            by_turn: made.spec.is_by_turn(),
-        };
+        let Some(order) = self.begin_order(words) else { return };
         let beginning = self.inner.base.begin(is_new);
         let (sandbox, cancel) = (self.clone(), cancel.clone());
         tokio::spawn(async move {
@@ -50,6 +42,19 @@ impl Sandbox {
             }
             beginning.end(kept.map(|_| ()).map_err(Arc::new));
         });
+    }
+
+    /// Returns what keeps how the project is; `None`: changes are not held back.
+    pub(super) fn begin_order(&self, words: &str) -> Option<ReviewOrder> {
+        let (name, Way::Engine(made)) = (self.reviewed()?, &self.inner.way) else { return None };
+        let is_copied = made.spec.review.as_ref().is_some_and(|held| !held.is_laid_over());
+        Some(ReviewOrder::Begin {
+            name: name.to_string(),
+            words: words.to_owned(),
+            is_copied,
+            place: BytesPath::from(made.spec.project.path()),
+            by_turn: made.spec.is_by_turn(),
+        })
     }
 
     /// Ends the box and finds what it changed; `None`: changes are not held back. What changed nothing is removed.

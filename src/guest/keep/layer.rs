@@ -1,9 +1,8 @@
 //! What a session changed in a copy that is laid over the project, found without a look at all the rest.
 //!
 //! The kernel puts what is changed into a layer of its own, and what is removed as a mark there. So only folders that the layer has too are looked
-//! into; all else is as it was when the session began, whatever the person has done to it meanwhile. What the kernel notes beside that (a
-//! folder that hides what is below, or that stands for one of another name) cannot be read without a privilege, so it is told from what is seen:
-//! what shows through from the project is the very file that stands there, by its number.
+//! into; all else shows through, and is as it was when the session began, whatever the person has done to it meanwhile. That a folder was made
+//! anew, and hides all that is below, cannot be read without a privilege: it is told from that nothing of it shows through.
 
 use std::collections::BTreeSet;
 use std::collections::HashMap;
@@ -12,7 +11,6 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 
-use nix::dir::Dir;
 use nix::errno::Errno;
 use nix::fcntl::AtFlags;
 use nix::sys::stat::FileStat;
@@ -27,6 +25,7 @@ use super::node::Node;
 use super::object::ObjectId;
 use super::project::Project;
 use super::store::Store;
+use super::tree::OWN;
 use super::tree::Tree;
 use super::walk::Enter;
 use super::walk::Place;
@@ -36,9 +35,6 @@ use crate::root::file_type;
 use crate::root::join;
 use crate::root::split;
 use podbay_wire::BytesPath;
-
-/// Entries that are looked at to find out where a folder shows through from.
-const MOST_LOOKED_AT: u32 = 4_000;
 
 /// A copy of a project that is laid over it.
 pub(super) struct Layer<'a> {
@@ -50,8 +46,6 @@ pub(super) struct Layer<'a> {
     base: ObjectId,
     /// Of that, the folders that were asked for.
     trees: Mutex<HashMap<Vec<u8>, Option<Arc<Tree>>>>,
-    /// What stands under another name than in the project, and is nowhere else.
-    moved: Mutex<Vec<Vec<u8>>>,
 }
 
 /// What the layer has at a path.
@@ -72,77 +66,59 @@ pub(super) enum Shown {
     Through(Option<Visited>),
 }
 
-/// The folder of the project and the one of the layer that belong to that of the copy which is just looked into.
+/// The folder of the layer that belongs to that of the copy which is just looked into.
 #[derive(Default)]
 pub(super) struct Beside {
     path: Option<Vec<u8>>,
-    project: Option<OwnedFd>,
     upper: Option<OwnedFd>,
 }
 
 impl<'a> Layer<'a> {
     pub(super) fn new(project: &'a Project, copy: &'a Project, upper: &'a Project, base: ObjectId) -> Self {
-        Self { project, copy, upper, base, trees: Mutex::default(), moved: Mutex::default() }
+        Self { project, copy, upper, base, trees: Mutex::default() }
     }
 
     pub(super) fn enter(&self, store: &Store, path: &[u8]) -> Result<Enter, Error> {
         if self.own(path) == Own::Folder {
             return Ok(Enter::Walk);
         }
-        if !self.shows_through(path) {
-            self.note_moved(path.to_vec());
-            return Ok(Enter::Walk);
-        }
         Ok(self.node(store, path)?.map_or(Enter::Pass, Enter::Known))
     }
 
     /// Returns whose a file is.
-    pub(super) fn visit(&self, store: &Store, beside: &mut Beside, place: &Place<'_>, stat: &FileStat) -> Result<Shown, Error> {
+    pub(super) fn visit(&self, store: &Store, beside: &mut Beside, place: &Place<'_>) -> Result<Shown, Error> {
         if beside.path.as_deref() != Some(place.path) {
-            let open = |project: &Project| project.folder(place.path).ok();
-            *beside = Beside { path: Some(place.path.to_vec()), project: open(self.project), upper: open(self.upper) };
+            *beside = Beside { path: Some(place.path.to_vec()), upper: self.upper.folder(place.path).ok() };
         }
-        let number = |folder: &Option<OwnedFd>| {
-            let stat = fstatat(folder.as_ref()?, place.name, AtFlags::AT_SYMLINK_NOFOLLOW).ok()?;
-            Some(stat.st_ino)
-        };
-        if number(&beside.upper).is_some() {
-            return Ok(Shown::Own);
-        }
-        if number(&beside.project) != Some(stat.st_ino) {
-            self.note_moved(join(place.path, place.name));
+        let is_own = |upper: &OwnedFd| fstatat(upper, place.name, AtFlags::AT_SYMLINK_NOFOLLOW).is_ok();
+        if beside.upper.as_ref().is_some_and(is_own) {
             return Ok(Shown::Own);
         }
         let node = self.node(store, &join(place.path, place.name))?;
         Ok(Shown::Through(node.map(|node| Visited { node, known: None })))
     }
 
-    /// Adds what the person removed meanwhile, which the session has not.
+    /// Adds what is not listed any more and was not removed by the session: the person did that, or the kernel lists what was there a while ago.
     pub(super) fn complete(&self, store: &Store, folders: &mut HashMap<Vec<u8>, Walked>) -> Result<(), Error> {
         for (path, walked) in folders {
             let Some(before) = self.tree(store, path)? else { continue };
             let there: BTreeSet<&[u8]> =
                 walked.entries.iter().map(|(name, _)| name.as_slice()).chain(walked.folders.iter().map(Vec::as_slice)).collect();
-            let is_missing = |(name, _): &&(Vec<u8>, Node)| !there.contains(name.as_slice());
-            let removed_by_person = |(name, _): &&(Vec<u8>, Node)| {
+            let missing: Vec<&(Vec<u8>, Node)> = before.0.iter().filter(|(name, _)| !there.contains(name.as_slice())).collect();
+            if missing.is_empty() {
+                continue;
+            }
+            // A folder that was made anew shows nothing of what is below.
+            let shows_something = there.iter().any(|name| self.own(&join(path, name)) == Own::Nothing);
+            let is_removed = |name: &[u8]| {
                 let path = join(path, name);
-                self.own(&path) == Own::Nothing && look(self.project, &path).is_none()
+                let is_hidden = || !shows_something && look(self.copy, &path).is_none() && look(self.project, &path).is_some();
+                self.own(&path) == Own::Removed || is_hidden()
             };
-            let missing: Vec<_> = before.0.iter().filter(is_missing).filter(removed_by_person).cloned().collect();
-            walked.entries.extend(missing.into_iter().map(|(name, node)| (name, Visited { node, known: None })));
+            let kept: Vec<_> = missing.into_iter().filter(|(name, _)| name != OWN && !is_removed(name)).cloned().collect();
+            walked.entries.extend(kept.into_iter().map(|(name, node)| (name, Visited { node, known: None })));
         }
         Ok(())
-    }
-
-    fn note_moved(&self, path: Vec<u8>) {
-        self.moved.lock().unwrap_or_else(PoisonError::into_inner).push(path);
-    }
-
-    /// Has the kernel copy what stands under another name than in the project: it would be gone as soon as it is gone there.
-    pub(super) fn copy_moved(&self) -> Result<(), Error> {
-        let mut moved = std::mem::take(&mut *self.moved.lock().unwrap_or_else(PoisonError::into_inner));
-        moved.sort_unstable();
-        moved.iter().try_for_each(|path| copy_up(self.copy, path))
     }
 
     fn own(&self, path: &[u8]) -> Own {
@@ -152,34 +128,6 @@ impl<'a> Layer<'a> {
             Some(stat) if file_type(&stat) == SFlag::S_IFCHR && stat.st_rdev == 0 => Own::Removed,
             Some(_) => Own::Other,
         }
-    }
-
-    /// Whether a folder of which the layer has nothing is that of the project with the same path. All that is in it comes from one place, so that one
-    /// file tells.
-    fn shows_through(&self, path: &[u8]) -> bool {
-        let mut n_looked_at = 0;
-        let mut waiting = vec![path.to_vec()];
-        while let Some(path) = waiting.pop() {
-            let (Ok(copy), Ok(project)) = (self.copy.list(&path), self.project.folder(&path)) else { return false };
-            let Ok(mut listed) = copy.try_clone().map_err(|_| ()).and_then(|copy| Dir::from_fd(copy).map_err(|_| ())) else { return false };
-            for entry in listed.iter().filter_map(Result::ok) {
-                let name = entry.file_name().to_bytes();
-                if matches!(name, b"." | b"..") {
-                    continue;
-                }
-                n_looked_at += 1;
-                if n_looked_at > MOST_LOOKED_AT {
-                    return false;
-                }
-                let Ok(here) = fstatat(&copy, name, AtFlags::AT_SYMLINK_NOFOLLOW) else { return false };
-                if file_type(&here) == SFlag::S_IFDIR {
-                    waiting.push(join(&path, name));
-                } else {
-                    return fstatat(&project, name, AtFlags::AT_SYMLINK_NOFOLLOW).is_ok_and(|there| there.st_ino == here.st_ino);
-                }
-            }
-        }
-        true
     }
 
     /// Returns what stood at a path.

@@ -196,7 +196,7 @@ impl Visitor for Layered<'_, '_, '_> {
     type State = (Deflate, Beside);
 
     fn visit(&self, (deflate, beside): &mut Self::State, place: &Place<'_>, stat: &FileStat) -> Result<Option<Visited>, Error> {
-        match self.layer.visit(self.store, beside, place, stat)? {
+        match self.layer.visit(self.store, beside, place)? {
             Shown::Through(visited) => Ok(visited),
             Shown::Own => self.reader.visit(deflate, place, stat),
         }

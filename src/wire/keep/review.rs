@@ -86,6 +86,8 @@ impl ReviewOrder {
 pub enum TurnFate {
     /// It goes into the project.
     Keep,
+    /// What was left at the end of the turn goes there, too, also what runs by itself on the person's machine; what was changed since does not.
+    Accept,
     Drop,
     /// It is only counted, as what waits, and the turn goes on.
     Count,
@@ -260,7 +262,7 @@ impl ReviewedTurn {
     /// Whether the session gets another copy to work on: what it has is the project's now, and nothing waits there.
     pub fn needs_view(&self, turn: &EndOfTurn) -> bool {
         match turn.fate {
-            TurnFate::Keep => !turn.keeps_view && self.n_left == 0 && !self.came.changes.is_empty(),
+            TurnFate::Keep | TurnFate::Accept => !turn.keeps_view && self.n_left == 0 && !self.came.changes.is_empty(),
             TurnFate::Drop => true,
             TurnFate::Count => false,
         }

@@ -36,7 +36,7 @@ impl Laid {
             fs::create_dir(at(name)).expect("made");
         }
         let [lower, upper, work] = [scene.root(), at("upper"), at("work")].map(|path| path.display().to_string());
-        let options = format!("lowerdir={lower},upperdir={upper},workdir={work},redirect_dir=on,xino=off");
+        let options = format!("lowerdir={lower},upperdir={upper},workdir={work},redirect_dir=nofollow,xino=off");
         match nix::mount::mount(Some("overlay"), &at("copy"), Some("overlay"), MsFlags::empty(), Some(options.as_str())) {
             Ok(()) => true,
             Err(errno) => {

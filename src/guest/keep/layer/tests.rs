@@ -55,67 +55,44 @@ fn what_a_session_changed_is_found_and_what_the_person_did_is_not_taken_for_it()
 }
 
 #[test]
-fn folders_that_came_in_the_place_of_others_are_told_by_what_is_in_them() {
+fn folders_that_were_made_anew_hide_what_was_there() {
     let scene = scene();
-    scene.write("same/x/y.txt", "1");
-    scene.write("other/x/y.txt", "2");
+    scene.write("dist/assets/stale.js", "stale");
+    scene.write("dist/index.html", "old");
     let base = scene.take().id;
     let Some(laid) = Laid::over(scene) else { return };
-    // Emptied and made anew: it hides what lies below.
-    fs::remove_dir_all(laid.copy("docs")).expect("removed");
-    fs::create_dir(laid.copy("docs")).expect("made");
+    // Emptied and made anew: it hides what lies below, and so does a folder in it.
+    for folder in ["docs", "dist"] {
+        fs::remove_dir_all(laid.copy(folder)).expect("removed");
+        fs::create_dir(laid.copy(folder)).expect("made");
+    }
+    fs::create_dir(laid.copy("dist/assets")).expect("made");
+    fs::write(laid.copy("dist/index.html"), "new").expect("written");
     fs::write(laid.copy("docs/three.md"), "3").expect("written");
-    // Renamed in one step, to a new name and to that of another.
-    fs::rename(laid.copy("src"), laid.copy("code")).expect("renamed");
-    fs::rename(laid.copy("same"), laid.copy("kept")).expect("renamed");
-    fs::rename(laid.copy("other"), laid.copy("same")).expect("renamed");
-    let expected = [
-        "+code",
-        "+code/a.rs",
-        "+code/deep",
-        "+code/deep/b.rs",
-        "-docs/one.md",
-        "+docs/three.md",
-        "-docs/two.md",
-        "+kept",
-        "+kept/x",
-        "+kept/x/y.txt",
-        "-other",
-        "-other/x",
-        "-other/x/y.txt",
-        "~same/x/y.txt",
-        "-src",
-        "-src/a.rs",
-        "-src/deep",
-        "-src/deep/b.rs",
-    ];
+    // The kernel renames no folder of the project in one step.
+    let refused = fs::rename(laid.copy("src"), laid.copy("code")).expect_err("refused");
+    assert_eq!(refused.raw_os_error(), Some(nix::libc::EXDEV));
+    let expected = ["-dist/assets/stale.js", "~dist/index.html", "-docs/one.md", "+docs/three.md", "-docs/two.md"];
     assert_eq!(laid.changed(base), expected);
 }
 
 #[test]
-fn a_renamed_folder_stays_whole_when_what_it_was_is_gone() {
-    for copies in [true, false] {
-        let scene = scene();
-        scene.make("src/empty/deep");
-        scene.link("a.rs", "src/deep/link");
-        let base = scene.take().id;
-        let Some(laid) = Laid::over(scene) else { return };
-        fs::rename(laid.copy("src"), laid.copy("code")).expect("renamed");
-        let (project, copy, upper) = (laid.scene.project(), laid.open("copy"), laid.open("upper"));
-        let mut store = laid.scene.store();
-        let layer = Layer::new(&project, &copy, &upper, base);
-        take_layer(&layer, &laid.scene.state(), &mut store, "cache-layer").expect("taken");
-        if copies {
-            layer.copy_moved().expect("copied");
-        }
-        laid.scene.remove("src");
-        // What the kernel remembers of the folders goes.
-        fs::write("/proc/sys/vm/drop_caches", "2").expect("as root");
-        let is_whole = ["code/a.rs", "code/deep/b.rs"].iter().all(|path| fs::read(laid.copy(path)).is_ok())
-            && fs::read_link(laid.copy("code/deep/link")).is_ok()
-            && laid.copy("code/empty/deep").is_dir();
-        assert_eq!(is_whole, copies);
+fn what_the_kernel_remembers_of_files_that_are_others_by_now_is_not_the_sessions() {
+    let scene = scene();
+    let base = scene.take().id;
+    let Some(laid) = Laid::over(scene) else { return };
+    let replace = |path: &str, content: &str| {
+        fs::write(laid.scene.path("beside"), content).expect("written");
+        fs::rename(laid.scene.path("beside"), laid.scene.path(path)).expect("replaced");
+    };
+    // Changed, read there, and changed back.
+    for path in ["lib/a.rs", "docs/one.md"] {
+        replace(path, "other\n");
+        fs::read(laid.copy(path)).expect("read");
+        replace(path, &format!("{path}\n"));
     }
+    fs::write(laid.copy("docs/own.md"), "own").expect("written");
+    assert_eq!(laid.changed(base), ["+docs/own.md"]);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! The session goes on after it. So what came is no change of the session any more: what it works on is compared with the project as it is with that.
 
 use nix::fcntl::AtFlags;
+use nix::fcntl::renameat;
 use nix::sys::stat::UtimensatFlags;
 use nix::sys::stat::fstatat;
 use nix::sys::stat::utimensat;
@@ -52,6 +53,9 @@ use podbay_wire::keep::ReviewedTurn;
 use podbay_wire::keep::TurnFate;
 use podbay_wire::keep::WaitingGit;
 
+/// What a folder of a session's copy is called for a moment.
+const ASIDE: &[u8] = b".podbay-made";
+
 /// The folder of the state for what is written in a session's copy.
 const VIEW: &str = "view";
 
@@ -62,12 +66,13 @@ pub(super) fn bring_in(project: &Project, seen: Seen<'_>, state: &Folder, name: 
         return Ok(ReviewedTurn::default());
     }
     let resumed = finish_before(project, seen, state)?;
-    let mut work = look(project, seen, state, name, turn.keeps_view)?;
+    let is_accepted = turn.fate == TurnFate::Accept;
+    let mut work = if is_accepted { as_it_was(project, seen, state, name)? } else { look(project, seen, state, name)? };
     if turn.fate == TurnFate::Count {
         let came = Pending { git: work.record.git.clone(), ..Pending::default() };
         return Ok(ReviewedTurn { came, n_left: n_of(&work.rest()?), resumed, ..ReviewedTurn::default() });
     }
-    let wanted = Wanted { only: &[], merge: false, with_auto_run: turn.with_auto_run, auto_run: &turn.auto_run };
+    let wanted = Wanted { only: &[], merge: false, with_auto_run: turn.with_auto_run || is_accepted, auto_run: &turn.auto_run };
     let Chosen { changes: chosen, left, .. } = work.chosen(wanted)?;
     let base = work.record.base;
     let mut came: Vec<Change> = Vec::new();
@@ -86,6 +91,9 @@ pub(super) fn bring_in(project: &Project, seen: Seen<'_>, state: &Folder, name: 
         })?;
     }
     keep_times(project, seen.copy, &came);
+    if let Some(copy) = seen.copy.filter(|_| turn.keeps_view && seen.upper.is_some()) {
+        part_folders(copy, &came);
+    }
     let is_stopped = applied.stopped.is_some();
     if is_begun && !is_stopped {
         work.record.base = edited(&mut work.store, &base, &came)?;
@@ -135,10 +143,14 @@ fn finish_before(project: &Project, seen: Seen<'_>, state: &Folder) -> Result<Op
     if apply::is_unfinished(state)? { Err(Error::Unfinished) } else { Ok(resumed) }
 }
 
+/// Returns what the session had changed when it was last looked at.
+fn as_it_was<'a>(project: &'a Project, seen: Seen<'a>, state: &'a Folder, name: &str) -> Result<Work<'a>, Error> {
+    let Some(record) = Record::load(state, name)? else { return Err(Error::NoReview { name: name.to_owned() }) };
+    Ok(Work { project, state, store: Store::open(state)?, record, obeyed: seen.obeyed })
+}
+
 /// Looks at what the session has changed: where its copy is laid over the project, at that alone.
-///
-/// `keeps_view`: the session goes on there, also where the project then lacks what it has under other names.
-fn look<'a>(project: &'a Project, seen: Seen<'a>, state: &'a Folder, name: &str, keeps_view: bool) -> Result<Work<'a>, Error> {
+fn look<'a>(project: &'a Project, seen: Seen<'a>, state: &'a Folder, name: &str) -> Result<Work<'a>, Error> {
     let mut store = Store::open(state)?;
     let (Some(copy), Some(upper)) = (seen.copy, seen.upper) else {
         return Work::with(store, project, seen, state, name, true);
@@ -149,9 +161,6 @@ fn look<'a>(project: &'a Project, seen: Seen<'a>, state: &'a Folder, name: &str,
     }
     let layer = Layer::new(project, copy, upper, record.base);
     let after = snapshot::take_layer(&layer, state, &mut store, &cache_of_layer(name))?;
-    if keeps_view {
-        layer.copy_moved()?;
-    }
     record.after = Some(after.id);
     record.not_of_it = Vec::new();
     record.is_cut_short = after.is_cut_short;
@@ -219,6 +228,27 @@ fn keep_times(project: &Project, copy: Option<&Project>, came: &[Change]) {
             let time = TimeSpec::new(stat.st_mtime, stat.st_mtime_nsec);
             // Nothing depends on it but a build that does too much or too little.
             let _ = utimensat(&to, name, &TimeSpec::UTIME_OMIT, &time, UtimensatFlags::NoFollowSymlink);
+        }
+    }
+}
+
+/// Has folders that the session made, and that the project has now as well, stay its own in its copy. As long as the kernel takes them for new it
+/// leaves no mark of what is removed in them, which would be there again as soon as it has forgotten that. A folder that is renamed to where the project
+/// has one is marked as one that hides it.
+fn part_folders(copy: &Project, came: &[Change]) {
+    let mut made: Option<&[u8]> = None;
+    // A folder stands before what is in it.
+    for change in came.iter().filter(|change| change.before.is_none() && matches!(change.after, Some(Node::Folder { .. }))) {
+        let path = change.path.as_bytes();
+        if made.is_some_and(|made| path.strip_prefix(made).is_some_and(|rest| rest.starts_with(b"/"))) {
+            continue;
+        }
+        made = Some(path);
+        let (parent, name) = split(path);
+        let Ok(folder) = copy.folder(parent) else { continue };
+        if renameat(&folder, name, &folder, ASIDE).is_ok() {
+            // Where it was is free, unless a command in the background makes something there at this very moment; then that is what has the name.
+            let _ = renameat(&folder, ASIDE, &folder, name);
         }
     }
 }

@@ -120,7 +120,8 @@ fn a_turn_comes_as_one_and_can_be_taken_back_without_what_the_person_did_meanwhi
     session.turn();
     session.write("a.txt", "one\n2\nthree\n");
     session.write("made.txt", "made\n");
-    fs::rename(session.copy("src"), session.copy("code")).expect("renamed");
+    session.write("code/moved.rs", "moved\n");
+    fs::remove_dir_all(session.copy("src")).expect("removed");
     session.scene().write("b.txt", "the person's\n");
     let ended = session.end(false);
     assert_eq!(came(&ended), ["a.txt +1 -1", "made.txt +1 -0", "code/moved.rs +0 -0"]);
@@ -138,7 +139,8 @@ fn a_session_that_goes_on_in_its_copy_sees_what_the_person_changed_and_takes_not
     session.turn();
     session.write("a.txt", "one\n2\nthree\n");
     session.write("own/made.txt", "made\n");
-    fs::rename(session.copy("src"), session.copy("code")).expect("renamed");
+    session.write("code/moved.rs", "moved\n");
+    fs::remove_dir_all(session.copy("src")).expect("removed");
     assert_eq!(session.end(true).n_left, 0);
     // Where the session has its own, where it shows through, and where it made the folder.
     session.scene().write("a.txt", "one\n2\n3, the person's\n");
@@ -309,4 +311,22 @@ fn which_of_two_files_is_the_newer_one_is_kept() {
     session.end(false);
     let time = |path: &str| fs::metadata(session.scene().path(path)).and_then(|facts| facts.modified()).expect("there");
     assert!(time("a.c") > time("z.o"), "by their names the other one comes last");
+}
+
+#[test]
+fn what_a_person_agrees_to_is_what_they_were_asked_about() {
+    let Some(mut session) = Session::begin() else { return };
+    session.turn();
+    session.write(".envrc", "asked about\n");
+    assert_eq!(session.end(true).n_left, 1);
+    // A command in the background goes on.
+    session.write(".envrc", "changed since\n");
+    session.write(".vscode/tasks.json", "made since\n");
+    let ended = session.end_as(TurnFate::Accept, true);
+    assert_eq!((came(&ended), ended.n_left), (vec![".envrc +1 -0".to_owned()], 0));
+    assert_eq!(session.in_project(".envrc"), "asked about\n");
+    assert!(!session.scene().path(".vscode").exists());
+    // What came since is asked about by itself.
+    session.turn();
+    assert_eq!(session.end(true).n_left, 2);
 }
