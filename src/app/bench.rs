@@ -245,8 +245,8 @@ impl Bench {
                 Ok(ReviewAnswer::Ended(pending)) => {
                     let (n, id) = (pending.changes.n, &held.session);
                     let message = format!(
-                        "the last turn of the session {id} was cut off, and what it changed waits ({n} paths): `podbay review diff {id}` shows it, \
-                         `podbay review apply {id}` brings it in, `podbay review discard {id}` drops it"
+                        "the last turn of the session {id} was interrupted, and its changes are pending ({n} paths): `podbay review diff {id}`, then `apply` or \
+                         `discard`"
                     );
                     sink(Kind::Warning { message }.into());
                 }

@@ -1,4 +1,4 @@
-//! What a turn brought into the project at its end, in words.
+//! The changes of a turn that were applied at its end, in words.
 
 use super::report::UNDO_DIFF;
 use super::report::may_run_words;
@@ -44,6 +44,8 @@ impl Came {
     pub fn notes(&self) -> Vec<String> {
         let HeldTurn { turn, git, background } = &self.turn;
         let mut notes: Vec<String> = Vec::new();
+        let n_resumed = turn.resumed.as_ref().map_or(0, |resumed| resumed.changed.n);
+        notes.extend((n_resumed > 0).then(|| format!("resumed an apply that was interrupted: {n_resumed} paths")));
         let left = turn.applied.conflicts.first.iter().chain(&turn.applied.refused.first);
         notes.extend(left.clone().take(MOST_NAMED).map(|left| format!("not applied: {} {}", left.path, left.reason)));
         let n_left = turn.applied.conflicts.n + turn.applied.refused.n;
@@ -54,18 +56,18 @@ impl Came {
         notes.extend(turn.applied.stopped.iter().map(|why| format!("not all is applied: {why}")));
         if turn.n_left > 0 {
             notes.push(format!(
-                "what is not applied waits, and the session goes on with it; when this chat has ended, `podbay review diff {0}` shows it, and `podbay \
-                 review apply` or `discard` settles it",
+                "what is not applied is pending, and the session goes on with it; when this chat has ended: `podbay review diff {0}`, then `apply` or \
+                 `discard`",
                 self.session
             ));
         }
         if waits_to_be_run(&turn.applied) {
             notes.push(format!("or {}", how_auto_run_comes(self.session.as_str())));
         }
-        if !turn.came.git.is_empty() && git.is_none() {
+        if git.is_none() && self.turn.has_pending_commits() {
             let why =
-                if background.is_empty() { "with what is not applied".to_owned() } else { format!("until {} ends", background.join(", ")) };
-            notes.push(format!("commits wait {why}, or for the end of the chat"));
+                if background.is_empty() { "like what is not applied".to_owned() } else { format!("until {} ends", background.join(", ")) };
+            notes.push(format!("commits are pending {why}, or until the chat ends"));
         }
         notes.extend(git.iter().flat_map(podbay_sandbox::git::Ended::not_taken));
         notes

@@ -182,7 +182,8 @@ impl Chat {
             return false;
         }
         if let Err(error) = self.seat.sandbox.drop_turn(interrupt.run()).await {
-            self.seat.recorder.warn(format!("what the turn changed could not be dropped, and waits: {error}"));
+            self.seat.recorder.warn(format!("the changes of this turn could not be dropped, so they are kept: {error}"));
+            return false;
         }
         let words =
             "The person broke the last turn off and dropped all that it had changed in the project: the files are as they were before it.";

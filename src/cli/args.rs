@@ -298,7 +298,7 @@ pub(super) struct SessionFlags {
     /// Bring in what was held back once the task is done; for `run`
     #[arg(long)]
     pub(super) apply: bool,
-    /// Bring in files, too, that programs on your machine run by themselves: with --apply, or in a chat
+    /// Also apply files that programs on your machine run by themselves: with --apply, or in a chat
     #[arg(long)]
     pub(super) accept_auto_run: bool,
     /// Requests to the model for one task; the last is without tools and says what was done

@@ -29,8 +29,8 @@ use podbay_ui::slash;
 use podbay_ui::slash::Line;
 use podbay_ui::text;
 
-const HELP: &str = "Type what is to be done; @shot.png shows the model that image. !CMD runs a command in the sandbox, and the agent reads what came of it. /answers lists what you have allowed for more than once, /answers forget N takes one back. /mode auto, ask or deny says what is allowed without asking. /undo N takes back what the last N turns changed, /redo N brings it back, /undo retry tries again what was left. /tree PATH shows the folders below one, without PATH those of the project. /context says how full the model's window is; /compact WORDS has a summary replace older messages, one that keeps what is about those words. A message that begins with a slash has it doubled. /help shows this, /quit or an empty end of input leaves. Ctrl-C stops the \
-     answer, twice leaves.\n";
+const HELP: &str = "Type what is to be done; @shot.png shows the model that image. !CMD runs a command in the sandbox, and the agent reads what came of it. /answers lists what you have allowed for more than once, /answers forget N takes one back. /mode auto, ask or deny says what is allowed without asking. /undo N takes back what the last N turns changed, /redo N brings it back, /undo retry tries again what was left. /tree PATH shows the folders below one, without PATH those of the project. /context says how full the model's window is; /compact WORDS has a summary replace older messages, one that keeps what is about those words. A message that begins with a slash has it doubled. /help shows this, /quit or an empty end of input leaves. Ctrl-C ends \
+     the turn and asks whether its changes are kept, twice leaves.\n";
 
 pub(super) async fn chat(flags: SessionFlags) -> Result<u8, app::Error> {
     let mut overrides = Vec::new();
@@ -142,7 +142,7 @@ pub(super) async fn chat(flags: SessionFlags) -> Result<u8, app::Error> {
         }
         show_came(said.came.as_ref());
         if said.came.as_ref().is_some_and(app::Came::waits_to_be_run) && !interrupt.is_ended() {
-            let question = "bring in what runs by itself on your machine, too? [y/N] ";
+            let question = "also apply files that run by themselves on your machine? [y/N] ";
             if keyboard.is_terminal()
                 && matches!(read_message(&keyboard, &mut io::stderr(), question, interrupt.run()).await, Typed::Line(line) if is_yes(&line))
             {

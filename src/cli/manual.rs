@@ -32,7 +32,7 @@ pub(super) const ALL_CODES: [(&str, &str); 11] = [
     ("4", "blocked: the last call that changes something was denied"),
     ("5", "no sandbox could be had"),
     ("6", "no model could be had"),
-    ("9", "something was left out of what was to be brought in"),
+    ("9", "some changes were not applied"),
     ("70", "a bug in Podbay"),
     ("130", "interrupted (Ctrl-C)"),
     ("143", "terminated (SIGTERM)"),

@@ -69,7 +69,7 @@ pub(super) struct ApplyArgs {
     /// Put lines of both sides together where a file was changed since, rather than leave it
     #[arg(long)]
     merge: bool,
-    /// Bring in files, too, that programs on your machine run by themselves
+    /// Also apply files that programs on your machine run by themselves
     #[arg(long)]
     accept_auto_run: bool,
     /// Take commits over now, even while paths wait or what they hold runs by itself on your machine

@@ -1,4 +1,5 @@
 use super::Kind;
+use podbay_wire::keep::shortened;
 
 /// How many branches are said that were there before, and how many names that are new: the first are what a person has to know of.
 const MOST_MOVED: usize = 40;
@@ -21,7 +22,8 @@ pub fn git_taken_whole(kind: &Kind) -> Option<String> {
 fn words(kind: &Kind, most_moved: usize, most_new: usize) -> Option<String> {
     let Kind::GitTaken { repository, branches, n_more, stashes, head, staged, waited } = kind else { return None };
     let (new, moved): (Vec<&String>, Vec<&String>) = branches.iter().partition(|words| words.contains(" new, "));
-    let mut lines: Vec<String> = moved.iter().take(most_moved).chain(new.iter().take(most_new)).map(|words| shortened(words)).collect();
+    let mut lines: Vec<String> =
+        moved.iter().take(most_moved).chain(new.iter().take(most_new)).map(|words| shortened(words, MOST_CHARS)).collect();
     let n_more = (branches.len() - lines.len()) as u64 + u64::from(*n_more);
     if n_more > 0 {
         let shown = if *waited { "`podbay review diff` named them" } else { "`podbay sessions show` names them" };
@@ -31,7 +33,7 @@ fn words(kind: &Kind, most_moved: usize, most_new: usize) -> Option<String> {
     if !stashes.is_empty() {
         besides.push(format!("{} stash{}", stashes.len(), if stashes.len() == 1 { "" } else { "es" }));
     }
-    besides.extend(head.as_ref().map(|head| format!("on {} now", shortened(head))));
+    besides.extend(head.as_ref().map(|head| format!("on {} now", shortened(head, MOST_CHARS))));
     if *staged {
         besides.push("what is staged".to_owned());
     }
@@ -42,16 +44,6 @@ fn words(kind: &Kind, most_moved: usize, most_new: usize) -> Option<String> {
     }
     lines.extend(besides);
     Some(format!("taken over from the session{place}: {}", lines.join("; ")))
-}
-
-/// Leaves out the middle of what is too long to be read, so that its end is there.
-fn shortened(words: &str) -> String {
-    let n = words.chars().count();
-    if n <= MOST_CHARS {
-        return words.to_owned();
-    }
-    let (start, end) = (words.chars().take(MOST_CHARS / 2), words.chars().skip(n - MOST_CHARS / 2));
-    start.chain(['…']).chain(end).collect()
 }
 
 #[cfg(test)]

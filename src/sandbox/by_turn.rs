@@ -21,12 +21,12 @@ use super::docker::Running;
 use super::docker::discard;
 use super::entries::Entries;
 use super::git;
+use super::held::Held;
 use super::keeper::Keeper;
 use super::keeper::Purpose;
 use super::kept::Made;
 use super::kept::State;
 use super::kept::Way;
-use super::review::Held;
 use super::review::remove_review;
 use super::review::remove_view;
 use super::turns::with_causes;
@@ -91,6 +91,13 @@ pub struct HeldTurn {
     pub background: Vec<String>,
 }
 
+impl HeldTurn {
+    /// Whether commits of the session are not in the project's repository: not all were imported, or none was tried.
+    pub fn has_pending_commits(&self) -> bool {
+        !self.turn.came.git.is_empty() && !self.git.as_ref().is_some_and(git::Ended::is_settled)
+    }
+}
+
 impl Sandbox {
     /// Whether each turn goes into the project at its end.
     pub fn is_by_turn(&self) -> bool {
@@ -140,7 +147,7 @@ impl Sandbox {
             }
             self.renew_aside(state, directory, if is_new { Renewal::NewCopy } else { Renewal::SameCopy }, holder);
         }
-        self.progress().commits_wait = !ended.turn.came.git.is_empty() && !ended.git.as_ref().is_some_and(git::Ended::is_settled);
+        self.progress().commits_wait = ended.has_pending_commits();
         Some(ended)
     }
 
@@ -170,7 +177,7 @@ impl Sandbox {
             None => return 0,
         };
         match self.tell_review(ReviewOrder::Turn { name: session.to_string(), turn: order }, cancel).await {
-            Ok(ReviewAnswer::Turn(turn)) => turn.n_left + u64::from(!turn.came.git.is_empty()),
+            Ok(ReviewAnswer::Turn(turn)) => turn.n_left + u64::from(!turn.came.git.is_empty() && !self.progress().commits_wait),
             _ => 0,
         }
     }
@@ -183,7 +190,10 @@ impl Sandbox {
         let (_, directory) = self.look_inside(cancel).await;
         let mut state = Arc::clone(&self.inner.state).lock_owned().await;
         let order = self.end_of_turn(made, &begun, TurnFate::Drop, false);
-        self.tell_review(ReviewOrder::Turn { name: session.to_string(), turn: order }, cancel).await?;
+        if let Err(error) = self.tell_review(ReviewOrder::Turn { name: session.to_string(), turn: order }, cancel).await {
+            self.progress().begun = Some(begun);
+            return Err(error);
+        }
         let holder = self.end_view(made, &mut state).await;
         if self.progress().commits_wait {
             self.say_once("commits of earlier turns wait, and those of this one stay with them".to_owned());
@@ -305,7 +315,9 @@ impl Sandbox {
             Err(error) => tracing::warn!(%error, "the next sandbox of the session was not made ahead"),
         }
         drop(state);
-        if is_new && let Err(error) = remove_view(&made.engine, &old, cancel).await {
+        // Where there was no new one the session goes on in the old one.
+        let is_given_up = is_new && made.newest().review.as_ref() != Some(&old);
+        if is_given_up && let Err(error) = remove_view(&made.engine, &old, cancel).await {
             tracing::debug!(%error, "a copy that was worked on is left");
         }
     }
@@ -321,7 +333,7 @@ impl Sandbox {
     pub async fn end_by_turn(&self) -> Option<HeldTurn> {
         let (session, Way::Engine(made)) = (self.reviewed()?, &self.inner.way) else { return None };
         let cancel = self.inner.haste.get_or_init(CancellationToken::new);
-        self.end_box().await;
+        self.end_processes().await;
         let mut ended = None;
         if self.progress().is_on_record {
             self.progress().begun.get_or_insert_with(|| Begun {
@@ -331,7 +343,7 @@ impl Sandbox {
                 fate: TurnFate::Keep,
             });
             ended = self.end_held_turn(cancel).await;
-            let is_all_in = |ended: &HeldTurn| ended.turn.n_left == 0 && (ended.turn.came.git.is_empty() || ended.git.is_some());
+            let is_all_in = |ended: &HeldTurn| ended.turn.n_left == 0 && !ended.has_pending_commits();
             if !ended.as_ref().is_some_and(is_all_in) && !self.inner.base.is_in_vain() {
                 return ended;
             }
@@ -348,7 +360,7 @@ impl Sandbox {
     }
 
     fn progress(&self) -> MutexGuard<'_, Progress> {
-        self.inner.held.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -359,8 +371,8 @@ fn carried((number, (name, _)): (usize, (String, &'static str))) -> Mount {
 
 fn not_in(session: &SessionId, error: &Error) -> String {
     format!(
-        "what this turn did is not in the project yet, and waits: `podbay review diff {session}` shows it, `podbay review apply {session}` brings it \
-         in: {}",
+        "the changes of this turn are not applied yet; the next turn applies them, or, when this chat has ended, `podbay review apply {session}`: \
+         {}",
         with_causes(error)
     )
 }

@@ -23,12 +23,12 @@ use super::enforced;
 use super::entries::Entries;
 use super::git;
 use super::git::SessionGit;
+use super::held::Held;
 use super::keeper::Purpose;
 use super::link;
 use super::link::Link;
 use super::lost::must_go;
 use super::lost::what_follows;
-use super::review::Held;
 use super::turns::Turn;
 use super::turns::may_change;
 use podbay_engine::Engine;
@@ -64,7 +64,7 @@ pub(super) struct Inner {
     /// Ends the search through what of the project there was no time for at the start.
     pub(super) searching: CancellationToken,
     /// Of a session whose turns go into the project.
-    pub(super) held: std::sync::Mutex<by_turn::Progress>,
+    pub(super) progress: std::sync::Mutex<by_turn::Progress>,
     pub(super) state: Arc<Mutex<State>>,
 }
 
@@ -244,7 +244,7 @@ impl Sandbox {
             began: OnceLock::new(),
             beside: OnceLock::new(),
             searching: CancellationToken::new(),
-            held: std::sync::Mutex::default(),
+            progress: std::sync::Mutex::default(),
             state,
         };
         let running = match inner.make(cancel).await {

@@ -16,6 +16,7 @@ mod environment;
 mod error;
 pub mod git;
 mod guest_volume;
+mod held;
 mod image_name;
 mod image_paths;
 mod keeper;

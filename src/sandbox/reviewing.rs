@@ -67,7 +67,7 @@ impl Sandbox {
         }
         let session = self.reviewed()?;
         let cancel = self.inner.haste.get_or_init(CancellationToken::new);
-        self.end_box().await;
+        self.end_processes().await;
         // It has no end before it has begun.
         let _ = self.inner.base.is_kept(cancel).await;
         let order = ReviewOrder::End { name: session.to_string(), auto_run: self.inner.options.auto_run.clone() };
@@ -139,14 +139,9 @@ impl Sandbox {
         }
     }
 
-    /// Ends all that runs for the session, before what it leaves is looked at.
+    /// Ends the sandbox for good, and with it all that runs for the session; the keeper stays.
     #[boxed]
     pub async fn end_processes(&self) {
-        self.end_box().await;
-    }
-
-    /// Ends the box for good; the keeper stays.
-    pub(super) async fn end_box(&self) {
         self.inner.searching.cancel();
         let mut state = self.inner.state.lock().await;
         state.end();

@@ -21,16 +21,24 @@ use nix::sys::stat::utimensat;
 use nix::sys::time::TimeSpec;
 
 use super::Error;
+use super::Folder;
+use super::Snapshot;
+use super::deflate::Deflate;
 use super::node::Node;
 use super::object::ObjectId;
 use super::project::Project;
+use super::snapshot::Reader;
+use super::snapshot::take_with;
 use super::store::Store;
 use super::tree::OWN;
 use super::tree::Tree;
 use super::walk::Enter;
+use super::walk::MOST_ENTRIES;
 use super::walk::Place;
 use super::walk::Visited;
+use super::walk::Visitor;
 use super::walk::Walked;
+use super::walk::walk;
 use crate::root::file_type;
 use crate::root::join;
 use crate::root::split;
@@ -38,14 +46,46 @@ use podbay_wire::BytesPath;
 
 /// A copy of a project that is laid over it.
 pub(super) struct Layer<'a> {
-    pub(super) project: &'a Project,
-    pub(super) copy: &'a Project,
+    project: &'a Project,
+    copy: &'a Project,
     /// The session's own.
-    pub(super) upper: &'a Project,
+    upper: &'a Project,
     /// How the project was.
     base: ObjectId,
     /// Of that, the folders that were asked for.
     trees: Mutex<HashMap<Vec<u8>, Option<Arc<Tree>>>>,
+}
+
+/// Takes one of a copy that is laid over a project, by a look at what the session changed there alone. What shows through counts as it was when the
+/// session began.
+pub(super) fn snapshot(layer: &Layer<'_>, state: &Folder, store: &mut Store, cache: &str) -> Result<Snapshot, Error> {
+    take_with(state, store, cache, |reader, store| {
+        let mut folders = walk(layer.copy, &Layered { reader, layer, store }, MOST_ENTRIES)?;
+        layer.complete(store, &mut folders)?;
+        Ok(folders)
+    })
+}
+
+/// Reads what a session changed alone.
+struct Layered<'a, 'r, 's> {
+    reader: &'a Reader<'r, 's>,
+    layer: &'a Layer<'a>,
+    store: &'a Store,
+}
+
+impl Visitor for Layered<'_, '_, '_> {
+    type State = (Deflate, Beside);
+
+    fn visit(&self, (deflate, beside): &mut Self::State, place: &Place<'_>, stat: &FileStat) -> Result<Option<Visited>, Error> {
+        match self.layer.visit(self.store, beside, place)? {
+            Shown::Through(visited) => Ok(visited),
+            Shown::Own => self.reader.visit(deflate, place, stat),
+        }
+    }
+
+    fn enter(&self, path: &[u8]) -> Result<Enter, Error> {
+        self.layer.enter(self.store, path)
+    }
 }
 
 /// What the layer has at a path.
@@ -59,7 +99,7 @@ enum Own {
 }
 
 /// Whose a file of the copy is.
-pub(super) enum Shown {
+enum Shown {
     /// The session's.
     Own,
     /// It shows through: what was there when the session began, if something was.
@@ -68,7 +108,7 @@ pub(super) enum Shown {
 
 /// The folder of the layer that belongs to that of the copy which is just looked into.
 #[derive(Default)]
-pub(super) struct Beside {
+struct Beside {
     path: Option<Vec<u8>>,
     upper: Option<OwnedFd>,
 }
@@ -78,7 +118,7 @@ impl<'a> Layer<'a> {
         Self { project, copy, upper, base, trees: Mutex::default() }
     }
 
-    pub(super) fn enter(&self, store: &Store, path: &[u8]) -> Result<Enter, Error> {
+    fn enter(&self, store: &Store, path: &[u8]) -> Result<Enter, Error> {
         if self.own(path) == Own::Folder {
             return Ok(Enter::Walk);
         }
@@ -86,7 +126,7 @@ impl<'a> Layer<'a> {
     }
 
     /// Returns whose a file is.
-    pub(super) fn visit(&self, store: &Store, beside: &mut Beside, place: &Place<'_>) -> Result<Shown, Error> {
+    fn visit(&self, store: &Store, beside: &mut Beside, place: &Place<'_>) -> Result<Shown, Error> {
         if beside.path.as_deref() != Some(place.path) {
             *beside = Beside { path: Some(place.path.to_vec()), upper: self.upper.folder(place.path).ok() };
         }
@@ -99,7 +139,7 @@ impl<'a> Layer<'a> {
     }
 
     /// Adds what is not listed any more and was not removed by the session: the person did that, or the kernel lists what was there a while ago.
-    pub(super) fn complete(&self, store: &Store, folders: &mut HashMap<Vec<u8>, Walked>) -> Result<(), Error> {
+    fn complete(&self, store: &Store, folders: &mut HashMap<Vec<u8>, Walked>) -> Result<(), Error> {
         for (path, walked) in folders {
             let Some(before) = self.tree(store, path)? else { continue };
             let there: BTreeSet<&[u8]> =

@@ -250,32 +250,15 @@ fn bring_in_from(
     name: &str,
     wanted: Wanted<'_>,
 ) -> Result<ReviewApplied, Error> {
-    let mut resumed = None;
-    if apply::is_unfinished(state)? {
-        let is_of_this = |journal: &Journal| matches!(&journal.purpose, Purpose::Review { name: of } if of == name);
-        let copy = seen.copy.filter(|_| Journal::load(state).ok().flatten().as_ref().is_some_and(is_of_this));
-        resumed = match undo::resume(project, state, copy)? {
-            // It is told as it was the first time.
-            undo::Resumed::Review { name: of, applied } if of == name && applied.stopped.is_some() => {
-                let work = Work::with(store()?, project, seen, state, name, false)?;
-                let n_left = n_of(&work.rest()?).max(1);
-                let may_run = Named::default();
-                return Ok(ReviewApplied { applied: *applied, resumed: None, may_run, n_left, git: work.record.git });
-            }
-            undo::Resumed::Review { applied, .. } => {
-                goes_on(&applied)?;
-                Some(*applied)
-            }
-            undo::Resumed::Turns(undone) => {
-                undone.turns.iter().try_for_each(|turn| goes_on(&turn.applied))?;
-                None
-            }
-            undo::Resumed::Nothing => None,
-        };
-        if apply::is_unfinished(state)? {
-            return Err(Error::Unfinished);
+    let mut resumed = match finish_interrupted(project, seen, state, name)? {
+        Interrupted::Stopped(applied) => {
+            let work = Work::with(store()?, project, seen, state, name, false)?;
+            let n_left = n_of(&work.rest()?).max(1);
+            let may_run = Named::default();
+            return Ok(ReviewApplied { applied: *applied, resumed: None, may_run, n_left, git: work.record.git });
         }
-    }
+        Interrupted::Finished(resumed) => resumed.map(|applied| *applied),
+    };
     // Refused before a turn is begun for it.
     drop(Work::with(store()?, project, seen, state, name, false)?.chosen(wanted)?);
     undo::begin_review(project, state, name)?;
@@ -303,6 +286,37 @@ fn bring_in_from(
     }
     leave_out_left(&mut may_run, &applied);
     Ok(ReviewApplied { applied, resumed, may_run, n_left, git })
+}
+
+/// What became of an application that was interrupted before.
+enum Interrupted {
+    /// It is finished, or there was none; what was done of a review.
+    Finished(Option<Box<Applied>>),
+    /// That of this very review stopped again, such as for a disk that is full.
+    Stopped(Box<Applied>),
+}
+
+/// Finishes what was interrupted, whatever it was.
+fn finish_interrupted(project: &Project, seen: Seen<'_>, state: &Folder, name: &str) -> Result<Interrupted, Error> {
+    if !apply::is_unfinished(state)? {
+        return Ok(Interrupted::Finished(None));
+    }
+    let is_of_this = |journal: &Journal| matches!(&journal.purpose, Purpose::Review { name: of } if of == name);
+    let copy = seen.copy.filter(|_| Journal::load(state).ok().flatten().as_ref().is_some_and(is_of_this));
+    let resumed = match undo::resume(project, state, copy)? {
+        // It is told as it was the first time.
+        undo::Resumed::Review { name: of, applied } if of == name && applied.stopped.is_some() => return Ok(Interrupted::Stopped(applied)),
+        undo::Resumed::Review { applied, .. } => {
+            goes_on(&applied)?;
+            Some(applied)
+        }
+        undo::Resumed::Turns(undone) => {
+            undone.turns.iter().try_for_each(|turn| goes_on(&turn.applied))?;
+            None
+        }
+        undo::Resumed::Nothing => None,
+    };
+    if apply::is_unfinished(state)? { Err(Error::Unfinished) } else { Ok(Interrupted::Finished(resumed)) }
 }
 
 /// Has what is left once more be told once: as it came out at last.

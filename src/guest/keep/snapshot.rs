@@ -23,9 +23,6 @@ use super::cache::Known;
 use super::cache::settled_before;
 use super::deflate::Deflate;
 use super::folder::Folder;
-use super::layer::Beside;
-use super::layer::Layer;
-use super::layer::Shown;
 use super::node::Node;
 use super::object::ObjectId;
 use super::project::Project;
@@ -37,7 +34,6 @@ use super::store::Put;
 use super::store::Store;
 use super::tree::OWN;
 use super::tree::Tree;
-use super::walk::Enter;
 use super::walk::MOST_ENTRIES;
 use super::walk::Place;
 use super::walk::Visited;
@@ -78,17 +74,8 @@ pub fn take(project: &Project, state: &Folder, store: &mut Store, cache: &str) -
     take_with(state, store, cache, |reader, _| walk(project, reader, MOST_ENTRIES))
 }
 
-/// Takes one of a copy that is laid over a project, by a look at what the session changed there alone. What shows through counts as it was when the
-/// session began.
-pub(super) fn take_layer(layer: &Layer<'_>, state: &Folder, store: &mut Store, cache: &str) -> Result<Snapshot, Error> {
-    take_with(state, store, cache, |reader, store| {
-        let mut folders = walk(layer.copy, &Layered { reader, layer, store }, MOST_ENTRIES)?;
-        layer.complete(store, &mut folders)?;
-        Ok(folders)
-    })
-}
-
-fn take_with(
+/// Takes one of what `walk` finds.
+pub(super) fn take_with(
     state: &Folder,
     store: &mut Store,
     cache: &str,
@@ -117,7 +104,8 @@ fn take_with(
     Ok(snapshot)
 }
 
-struct Reader<'a, 's> {
+/// Reads files into the store, but for those that it knows.
+pub(super) struct Reader<'a, 's> {
     known: Cache,
     addition: &'a Addition<'s>,
     settled_before: (i64, i64),
@@ -182,28 +170,6 @@ impl Visitor for Reader<'_, '_> {
             }
             Put::Full => Visited { node: Node::unkept(Unkept::StoreFull, stat), known: None },
         }))
-    }
-}
-
-/// Reads what a session changed alone.
-struct Layered<'a, 'r, 's> {
-    reader: &'a Reader<'r, 's>,
-    layer: &'a Layer<'a>,
-    store: &'a Store,
-}
-
-impl Visitor for Layered<'_, '_, '_> {
-    type State = (Deflate, Beside);
-
-    fn visit(&self, (deflate, beside): &mut Self::State, place: &Place<'_>, stat: &FileStat) -> Result<Option<Visited>, Error> {
-        match self.layer.visit(self.store, beside, place)? {
-            Shown::Through(visited) => Ok(visited),
-            Shown::Own => self.reader.visit(deflate, place, stat),
-        }
-    }
-
-    fn enter(&self, path: &[u8]) -> Result<Enter, Error> {
-        self.layer.enter(self.store, path)
     }
 }
 

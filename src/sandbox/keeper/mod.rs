@@ -20,7 +20,7 @@ use super::docker::Filling;
 use super::docker::facts_of;
 use super::docker::not_started;
 use super::git::DOT_GIT;
-use super::review::Held;
+use super::held::Held;
 use super::spec::GUEST_FOLDER;
 use podbay_engine as engine;
 use podbay_engine::Attached;

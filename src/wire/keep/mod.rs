@@ -90,6 +90,7 @@ pub use self::waiting::WaitingGit;
 pub use self::waiting::WaitingName;
 pub use self::waiting::WaitingRepository;
 pub use self::waiting::short;
+pub use self::waiting::shortened;
 
 /// From the host to the keeper.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

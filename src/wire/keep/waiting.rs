@@ -106,7 +106,7 @@ impl WaitingRepository {
 
     fn lines(&self, most_new: usize, shown: Option<&str>) -> Vec<String> {
         let (moved, new): (Vec<&WaitingName>, Vec<&WaitingName>) = self.names.first.iter().partition(|name| name.old.is_some());
-        let words = |name: &&WaitingName| if shown.is_some() { shortened(&name.words()) } else { name.words() };
+        let words = |name: &&WaitingName| if shown.is_some() { shortened(&name.words(), MOST_CHARS) } else { name.words() };
         let mut lines: Vec<String> = moved.iter().chain(new.iter().take(most_new)).map(words).collect();
         let n_more = self.names.n.saturating_sub(lines.len() as u64);
         if n_more > 0 {
@@ -140,13 +140,13 @@ impl WaitingName {
     }
 }
 
-/// Leaves out the middle of what is too long to be read in a summary.
-fn shortened(words: &str) -> String {
+/// Leaves out the middle of what has more characters than may be read in a summary.
+pub fn shortened(words: &str, most: usize) -> String {
     let n = words.chars().count();
-    if n <= MOST_CHARS {
+    if n <= most {
         return words.to_owned();
     }
-    let (start, end) = (words.chars().take(MOST_CHARS / 2), words.chars().skip(n - MOST_CHARS / 2));
+    let (start, end) = (words.chars().take(most / 2), words.chars().skip(n - most / 2));
     start.chain(['…']).chain(end).collect()
 }
 

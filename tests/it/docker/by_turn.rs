@@ -159,7 +159,7 @@ fn a_turn_whose_chat_was_killed_waits_and_is_offered_by_the_next() {
     assert_eq!(env.read("a.txt"), "one\ntwo\n");
     let model = ScriptedModel::new().says("Second.").start_blocking();
     let mut talk = Talk::begin(&env, &env.project(), &model, &AUTO);
-    let told = talk.sees("what it changed waits (2 paths)");
+    let told = talk.sees("its changes are pending (2 paths)");
     talk.sees("> ");
     talk.leaves();
     let id = told.split("the last turn of the session ").nth(1).and_then(|rest| rest.split(' ').next()).expect("its id").to_owned();
@@ -174,7 +174,7 @@ fn a_turn_whose_chat_was_killed_waits_and_is_offered_by_the_next() {
     talk.kill();
     let mut talk = Talk::begin(&env, &env.project(), &model, &AUTO);
     let screen = talk.sees("> ");
-    assert!(!screen.contains("waits"), "{screen}");
+    assert!(!screen.contains("pending"), "{screen}");
     talk.leaves();
     assert!(within(Duration::from_secs(10), || volumes(&env).is_empty()), "{:?}", volumes(&env));
 }
@@ -210,7 +210,7 @@ fn what_runs_by_itself_is_asked_about_and_what_both_changed_is_left() {
     talk.sees("1 file, +1 −0");
     talk.sees("not applied: a.txt was changed by somebody else");
     talk.sees("not applied: .envrc may run on your machine");
-    talk.sees("bring in what runs by itself on your machine, too? [y/N] ");
+    talk.sees("also apply files that run by themselves on your machine? [y/N] ");
     assert!(!env.path(".envrc").exists());
     talk.types("y\n");
     talk.sees("1 file, +1 −0");
@@ -222,4 +222,26 @@ fn what_runs_by_itself_is_asked_about_and_what_both_changed_is_left() {
     assert!(shown.contains("+2"), "{shown}");
     review(&env, &["discard", &id]).expect(0);
     assert_eq!(volumes(&env), Vec::<String>::new());
+}
+
+#[test]
+fn commits_that_cannot_come_are_pending_when_the_chat_has_ended() {
+    let Some(env) = git::repository() else { return };
+    env.write("work.sh", "echo session > s; git add s; git commit -qm session; sleep 3\n");
+    git::git(&env, &["add", "work.sh"]);
+    git::git(&env, &["commit", "-qm", "script"]);
+    let model = ScriptedModel::new().calls("bash", json!({"command": "sh work.sh"})).says("First.").start_blocking();
+    let mut talk = Talk::begin(&env, &env.project(), &model, &AUTO);
+    say(&mut talk, "work", "sh work.sh");
+    // The branch moves under it.
+    git::git(&env, &["commit", "-q", "--allow-empty", "-m", "person"]);
+    talk.sees("First.");
+    talk.sees("1 file, +1 −0");
+    talk.leaves();
+    assert_eq!(git::git(&env, &["log", "-1", "--format=%s"]).trim(), "person");
+    let id = volumes(&env)[0].split('-').nth(2).expect("its session").to_owned();
+    let listed = review(&env, &["list"]).expect(0).text();
+    assert!(listed.contains(&id) && listed.contains("session"), "{listed}");
+    review(&env, &["discard", &id]).expect(0);
+    assert_eq!((git::volumes(&env), volumes(&env)), (Vec::new(), Vec::new()));
 }

@@ -3,7 +3,6 @@ use std::fs;
 use super::testing::Laid;
 use super::*;
 use crate::keep::compare::compare;
-use crate::keep::snapshot::take_layer;
 use crate::keep::testing::Scene;
 
 impl Laid {
@@ -12,7 +11,7 @@ impl Laid {
         let (project, copy, upper) = (self.scene.project(), self.open("copy"), self.open("upper"));
         let mut store = self.scene.store();
         let layer = Layer::new(&project, &copy, &upper, base);
-        let after = take_layer(&layer, &self.scene.state(), &mut store, "cache-layer").expect("taken").id;
+        let after = snapshot(&layer, &self.scene.state(), &mut store, "cache-layer").expect("taken").id;
         let changes = compare(&store, &base, &after).expect("compared");
         let kind = |change: &crate::keep::Change| match (&change.before, &change.after) {
             (None, _) => '+',
@@ -107,6 +106,6 @@ fn a_look_at_a_copy_reads_no_more_than_what_was_changed() {
     let (project, copy, upper) = (laid.scene.project(), laid.open("copy"), laid.open("upper"));
     let mut store = laid.scene.store();
     let layer = Layer::new(&project, &copy, &upper, base);
-    let snapshot = take_layer(&layer, &laid.scene.state(), &mut store, "cache-layer").expect("taken");
+    let snapshot = snapshot(&layer, &laid.scene.state(), &mut store, "cache-layer").expect("taken");
     assert_eq!(snapshot.n_bytes_read, "changed".len() as u64);
 }

@@ -10,12 +10,14 @@ use nix::sys::stat::utimensat;
 use nix::sys::time::TimeSpec;
 
 use super::Chosen;
+use super::Interrupted;
 use super::Record;
 use super::Seen;
 use super::Wanted;
 use super::Work;
 use super::cache_of_layer;
 use super::count;
+use super::finish_interrupted;
 use super::goes_on;
 use super::n_of;
 use super::pin_of;
@@ -36,17 +38,16 @@ use crate::keep::compare;
 use crate::keep::difference::unified;
 use crate::keep::edit::edited;
 use crate::keep::journal::Journal;
+use crate::keep::layer;
 use crate::keep::layer::Layer;
 use crate::keep::layer::copy_up;
 use crate::keep::look::Look;
 use crate::keep::look::Name;
 use crate::keep::pin;
 use crate::keep::plan;
-use crate::keep::snapshot;
 use crate::keep::undo;
 use crate::root::split;
 use podbay_wire::BytesPath;
-use podbay_wire::keep::Applied;
 use podbay_wire::keep::EndOfTurn;
 use podbay_wire::keep::Pending;
 use podbay_wire::keep::ReviewedTurn;
@@ -65,12 +66,19 @@ pub(super) fn bring_in(project: &Project, seen: Seen<'_>, state: &Folder, name: 
         forget_changes(state, name)?;
         return Ok(ReviewedTurn::default());
     }
-    let resumed = finish_before(project, seen, state)?;
+    let resumed = match finish_interrupted(project, seen, state, name)? {
+        Interrupted::Finished(resumed) => resumed.map(|applied| *applied),
+        // Nothing is begun over it.
+        Interrupted::Stopped(applied) => {
+            goes_on(&applied)?;
+            None
+        }
+    };
     let is_accepted = turn.fate == TurnFate::Accept;
     let mut work = if is_accepted { as_it_was(project, seen, state, name)? } else { look(project, seen, state, name)? };
     if turn.fate == TurnFate::Count {
         let came = Pending { git: work.record.git.clone(), ..Pending::default() };
-        return Ok(ReviewedTurn { came, n_left: n_of(&work.rest()?), resumed, ..ReviewedTurn::default() });
+        return Ok(ReviewedTurn { came, n_left: n_of(&work.of_turn()?), resumed, ..ReviewedTurn::default() });
     }
     let wanted = Wanted { only: &[], merge: false, with_auto_run: turn.with_auto_run || is_accepted, auto_run: &turn.auto_run };
     let Chosen { changes: chosen, left, .. } = work.chosen(wanted)?;
@@ -110,6 +118,18 @@ pub(super) fn bring_in(project: &Project, seen: Seen<'_>, state: &Folder, name: 
     Ok(ReviewedTurn { came, applied, resumed, n_left })
 }
 
+impl Work<'_> {
+    /// Returns what is not in the project and was not pending before this turn.
+    fn of_turn(&self) -> Result<Vec<Change>, Error> {
+        let mut rest = self.rest()?;
+        if let Some(waiting) = self.record.waiting {
+            let since = compare(&self.store, &waiting, &self.record.after())?;
+            rest.retain(|change| since.binary_search_by(|other| other.path.cmp(&change.path)).is_ok());
+        }
+        Ok(rest)
+    }
+}
+
 /// Has a session go on from where its last turn began, in a new copy.
 fn forget_changes(state: &Folder, name: &str) -> Result<(), Error> {
     if apply::is_unfinished(state)? {
@@ -122,25 +142,6 @@ fn forget_changes(state: &Folder, name: &str) -> Result<(), Error> {
     record.git = WaitingGit::default();
     pin::pin(state, &Store::open(state)?, &pin_of(name), record.snapshots())?;
     record.save(state)
-}
-
-/// Finishes what was interrupted before, such as the end of the turn before this one.
-fn finish_before(project: &Project, seen: Seen<'_>, state: &Folder) -> Result<Option<Applied>, Error> {
-    if !apply::is_unfinished(state)? {
-        return Ok(None);
-    }
-    let resumed = match undo::resume(project, state, seen.copy)? {
-        undo::Resumed::Review { applied, .. } => {
-            goes_on(&applied)?;
-            Some(*applied)
-        }
-        undo::Resumed::Turns(undone) => {
-            undone.turns.iter().try_for_each(|turn| goes_on(&turn.applied))?;
-            None
-        }
-        undo::Resumed::Nothing => None,
-    };
-    if apply::is_unfinished(state)? { Err(Error::Unfinished) } else { Ok(resumed) }
 }
 
 /// Returns what the session had changed when it was last looked at.
@@ -159,8 +160,8 @@ fn look<'a>(project: &'a Project, seen: Seen<'a>, state: &'a Folder, name: &str)
     if let Some(git) = seen.git {
         record.git.clone_from(git);
     }
-    let layer = Layer::new(project, copy, upper, record.base);
-    let after = snapshot::take_layer(&layer, state, &mut store, &cache_of_layer(name))?;
+    let laid_over = Layer::new(project, copy, upper, record.base);
+    let after = layer::snapshot(&laid_over, state, &mut store, &cache_of_layer(name))?;
     record.after = Some(after.id);
     record.not_of_it = Vec::new();
     record.is_cut_short = after.is_cut_short;

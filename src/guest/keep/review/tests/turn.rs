@@ -288,8 +288,10 @@ fn what_waited_before_a_turn_that_is_dropped_goes_on_waiting() {
     session.scene().write("a.txt", "the person's\n");
     assert_eq!(session.end(false).n_left, 2);
     session.turn();
+    assert_eq!(session.end_as(TurnFate::Count, false).n_left, 0, "what was pending before is not of this turn");
     session.write("b.txt", "dropped\n");
     session.write(".envrc", "dropped\n");
+    assert_eq!(session.end_as(TurnFate::Count, false).n_left, 2);
     session.end_as(TurnFate::Drop, false);
     if let View::Laid(laid) = &session.view {
         laid.anew();
