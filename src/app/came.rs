@@ -6,7 +6,9 @@ use super::review::how_auto_run_comes;
 use super::review::waits_to_be_run;
 use podbay_event::SessionId;
 use podbay_sandbox::HeldTurn;
+use podbay_wire::BytesPath;
 use podbay_wire::keep::EntryType;
+use podbay_wire::keep::LeftReason;
 
 /// How many things of one kind are named.
 const MOST_NAMED: usize = 20;
@@ -83,9 +85,10 @@ impl Came {
         !self.turn.turn.came.is_may_run_cut
     }
 
-    /// Whether something was left only because programs on the person's machine would run it.
-    pub fn waits_to_be_run(&self) -> bool {
-        waits_to_be_run(&self.turn.turn.applied)
+    /// Returns what was left only because programs on the person's machine would run it.
+    pub fn left_to_be_run(&self) -> impl Iterator<Item = &BytesPath> {
+        let left = self.turn.turn.applied.refused.first.iter();
+        left.filter(|left| matches!(left.reason, LeftReason::MayRun { .. })).map(|left| &left.path)
     }
 }
 

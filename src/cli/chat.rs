@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::io;
 use std::io::Write;
 use std::sync::Arc;
@@ -74,6 +75,7 @@ pub(super) async fn chat(flags: SessionFlags) -> Result<u8, app::Error> {
         super::say("The last task was broken off. Say how to go on, or just that it should.\n");
     }
     let mut lost = None;
+    let mut asked_about = BTreeSet::new();
     let code = loop {
         interrupt.idle();
         let message = match read_message(&keyboard, &mut io::stderr(), "> ", interrupt.run()).await {
@@ -141,7 +143,10 @@ pub(super) async fn chat(flags: SessionFlags) -> Result<u8, app::Error> {
             super::say("Dropped: the project is as it was before this turn.\n");
         }
         show_came(said.came.as_ref());
-        if said.came.as_ref().is_some_and(app::Came::waits_to_be_run) && !interrupt.is_ended() {
+        // A person who said no is not asked again about the same files: they stay pending, and the screen says how they come.
+        let left: Vec<_> = said.came.iter().flat_map(app::Came::left_to_be_run).cloned().collect();
+        if !asked_about.is_superset(&left.iter().cloned().collect()) && !interrupt.is_ended() {
+            asked_about.extend(left);
             let question = "also apply files that run by themselves on your machine? [y/N] ";
             if keyboard.is_terminal()
                 && matches!(read_message(&keyboard, &mut io::stderr(), question, interrupt.run()).await, Typed::Line(line) if is_yes(&line))

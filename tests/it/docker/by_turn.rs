@@ -224,6 +224,34 @@ fn what_runs_by_itself_is_asked_about_and_what_both_changed_is_left() {
     assert_eq!(volumes(&env), Vec::<String>::new());
 }
 
+/// Issue 28: "left out until the person says yes": a no holds for the files that were asked about, not for others.
+#[test]
+fn nobody_is_asked_twice_about_a_file_that_runs_by_itself() {
+    const QUESTION: &str = "also apply files that run by themselves on your machine? [y/N] ";
+    let Some(env) = TestBox::new() else { return };
+    let model = ScriptedModel::new()
+        .calls("bash", json!({"command": "echo run > .envrc; echo a > a.txt"}))
+        .says("First.")
+        .calls("bash", json!({"command": "echo b > b.txt"}))
+        .says("Second.")
+        .calls("bash", json!({"command": "mkdir .vscode; echo '{}' > .vscode/tasks.json"}))
+        .says("Third.")
+        .start_blocking();
+    let mut talk = Talk::begin(&env, &env.project(), &model, &AUTO);
+    say(&mut talk, "one", QUESTION);
+    talk.types("n\n");
+    say(&mut talk, "two", "Second.");
+    talk.sees("not applied: .envrc may run on your machine");
+    // The next question is the prompt.
+    say(&mut talk, "three", QUESTION);
+    assert!(!env.path(".envrc").exists());
+    talk.types("y\n");
+    talk.sees("files, +");
+    assert_eq!((env.read(".envrc").as_str(), env.read(".vscode/tasks.json").as_str()), ("run\n", "{}\n"));
+    talk.leaves();
+    assert_eq!(volumes(&env), Vec::<String>::new());
+}
+
 #[test]
 fn commits_that_cannot_come_are_pending_when_the_chat_has_ended() {
     let Some(env) = git::repository() else { return };
