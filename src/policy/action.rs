@@ -7,7 +7,6 @@ use podbay_wire::ArchiveAction;
 use podbay_wire::BytesPath;
 use podbay_wire::Call;
 use podbay_wire::GitQuery;
-use podbay_wire::GitStash;
 use podbay_wire::PatchAction;
 use podbay_wire::Processes;
 use podbay_wire::Shell;
@@ -95,10 +94,6 @@ pub fn capabilities(action: &Action) -> Vec<Capability> {
                 let mut needed = vec![Capability::ChangeSessionGit];
                 if git.query.writes_files() {
                     needed.push(Capability::WriteFiles);
-                }
-                if let GitQuery::Stash(GitStash::Drop { .. }) = &git.query {
-                    // As of the command: nothing brings it back.
-                    needed.push(Capability::GatedGit { operation: "stash drop".to_owned() });
                 }
                 if let GitQuery::Commit { files, .. } = &git.query {
                     needed = files.iter().fold(needed, |needed, file| both(needed, reading(Some(file))));

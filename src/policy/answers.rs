@@ -38,21 +38,21 @@ fn a_question_that_holds_once_says_in_which_folder_the_command_runs() {
 #[test]
 fn a_blocked_command_is_asked_about_each_time() {
     let mut policy = Policy::new(Mode::Ask, &Options::default()).expect("no rules");
-    for command in ["rm -rf /", "git push --force", "npm publish"] {
+    for command in ["sudo ls", "git push --force", "npm publish"] {
         let question = asked(&policy, shell(command));
         assert!(question.lasting().is_err_and(|because| because.ends_with("is asked about each time")), "{command}");
         policy.remember(&question, Answer::AllowSession);
         policy.recall(Exact::of(&shell(command), ""));
         assert!(matches!(policy.judge(shell(command)), Verdict::Ask(_)), "{command}");
     }
-    let to_the_letter = Options { allow: vec!["bash(rm -rf /)".into()], ..Options::default() };
-    check(Mode::Auto, &to_the_letter, shell("rm -rf /"), Decision::Allow);
-    let Verdict::Deny { reason, .. } = Policy::new(Mode::Auto, &Options::default()).expect("no rules").judge(shell("rm -rf /")) else {
+    let to_the_letter = Options { allow: vec!["bash(sudo ls)".into()], ..Options::default() };
+    check(Mode::Auto, &to_the_letter, shell("sudo ls"), Decision::Allow);
+    let Verdict::Deny { reason, .. } = Policy::new(Mode::Auto, &Options::default()).expect("no rules").judge(shell("sudo ls")) else {
         panic!("must deny")
     };
     assert_eq!(
         reason,
-        "mode auto does not allow to run a blocked command (it removes the root folder); do it another way, within the project"
+        "mode auto does not allow to run a blocked command (the sandbox has no other user, and nobody there gets more rights); do without it"
     );
 }
 
@@ -204,12 +204,12 @@ fn a_no_for_the_session_is_not_asked_again_and_wins_over_what_is_allowed() {
 
 #[test]
 fn a_yes_for_good_opens_no_other_mode_and_nothing_that_is_denied() {
-    let answers = [Exact::of(&shell("cat .env"), ""), Exact::of(&write("a"), ""), Exact::of(&shell("make"), "")];
+    let answers = [Exact::of(&shell("git push"), ""), Exact::of(&write("a"), ""), Exact::of(&shell("make"), "")];
     let rules = Options { deny: vec!["write_file(a)".into()], ..Options::default() };
-    for (mode, allowed) in [(Mode::Ask, [true, false, true]), (Mode::Auto, [false, false, true]), (Mode::Deny, [false; 3])] {
+    for (mode, allowed) in [(Mode::Ask, [false, false, true]), (Mode::Auto, [false, false, true]), (Mode::Deny, [false; 3])] {
         let mut policy = Policy::new(mode, &rules).expect("good rules");
         policy.recall(answers.iter().flatten().cloned());
-        assert_eq!([shell("cat .env"), write("a"), shell("make")].map(|action| is_allowed(&policy, action)), allowed, "{mode:?}");
+        assert_eq!([shell("git push"), write("a"), shell("make")].map(|action| is_allowed(&policy, action)), allowed, "{mode:?}");
     }
     let mut policy = Policy::new(Mode::Ask, &Options::default()).expect("no rules");
     policy.recall(answers.into_iter().flatten());

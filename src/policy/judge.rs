@@ -242,10 +242,8 @@ impl Policy {
             let rule = rule.map(|rule| rule.text().to_owned());
             return Verdict::Ask(Question { action, capabilities, exact, only_once, rule, remedy: remedy_of_shell });
         }
-        let remedy = capabilities
-            .iter()
-            .find(|capability| self.decide(capability) == Decision::Deny)
-            .map_or("", |capability| remedy(capability, reading.is_some()));
+        let remedy =
+            capabilities.iter().find(|capability| self.decide(capability) == Decision::Deny).map_or("", |capability| remedy(capability));
         Verdict::Deny { reason: format!("mode {} does not allow to {because}{remedy}", self.mode.as_str()), capabilities }
     }
 
@@ -409,17 +407,11 @@ fn in_no_bash(reading: &Reading) -> Option<String> {
 }
 
 /// What the model can do instead.
-fn remedy(capability: &Capability, is_command: bool) -> &'static str {
+fn remedy(capability: &Capability) -> &'static str {
     match capability {
-        Capability::BlockedCommand { .. } => "; do it another way, within the project",
-        Capability::GatedGit { operation } if operation == "checkout of files" => {
-            "; for a branch write `git switch NAME`; for files leave it to the person, and say in your answer what should be run"
-        }
+        Capability::BlockedCommand { .. } => "; do without it",
         Capability::GatedGit { .. } => "; leave it to the person, and say in your answer what should be run",
         Capability::Network { .. } => "; work with what is in the project, and say what is missing",
-        Capability::ProtectedName { .. } if is_command => {
-            "; leave that file alone, and say what should be in it; where its name is only text, write that with a file tool"
-        }
         Capability::ProtectedName { .. } => "; leave that file alone, and say what should be in it",
         _ => "",
     }

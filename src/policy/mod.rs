@@ -20,6 +20,7 @@ mod looking;
 mod options;
 mod paths;
 mod pattern;
+mod programs;
 mod question;
 mod rule;
 #[cfg(test)]

@@ -154,13 +154,13 @@ fn a_hook_is_asked_for_by_the_settings_and_held_by_rules_of_its_own() {
         let policy = Policy::new(mode, &rules).expect("good rules");
         let allows = |command: &str| hook(command).map(|action| matches!(policy.judge_hook(action), Verdict::Allow { .. }));
         assert_eq!(allows("cargo fmt --check"), [true, true]);
-        for denied in ["curl x", "git push origin", "rm -rf /"] {
+        for denied in ["curl x", "git push origin", "sudo ls"] {
             assert_eq!(allows(denied), [false, false], "{denied}");
         }
     }
-    let to_the_letter = Options { allow: vec!["hook(rm -rf /)".into()], ..Options::default() };
+    let to_the_letter = Options { allow: vec!["hook(sudo ls)".into()], ..Options::default() };
     let policy = Policy::new(Mode::Auto, &to_the_letter).expect("good rules");
-    assert!(hook("rm -rf /").map(|action| matches!(policy.judge_hook(action), Verdict::Allow { .. })).into_iter().all(|allows| allows));
+    assert!(hook("sudo ls").map(|action| matches!(policy.judge_hook(action), Verdict::Allow { .. })).into_iter().all(|allows| allows));
 }
 
 #[test]
@@ -250,34 +250,6 @@ fn where_the_session_stands_counts_for_what_a_command_may_run() {
 }
 
 #[test]
-fn what_is_blocked_counts_from_where_the_last_command_left_off() {
-    let mut policy = Policy::new(Mode::Auto, &Options::default()).expect("good rules");
-    for (here, blocked, fine) in [
-        ("/", ["rm -rf home", "rm -rf *"], ["rm -rf /workspace/sub/x", "rm -rf tmp/x"]),
-        ("/workspace", ["rm -rf *", "find . -delete"], ["rm -rf target", "rm -rf src/*"]),
-        ("/workspace/sub", ["rm -rf ..", "rm -rf ../*"], ["rm -rf *", "find . -delete"]),
-        ("/home", ["rm -rf me", "rm -rf ../usr"], ["rm -rf me/x", "make"]),
-    ] {
-        policy.move_to(&here.into());
-        for command in blocked {
-            assert!(matches!(policy.judge(shell(command)), Verdict::Deny { .. }), "{command} in {here}");
-        }
-        for command in fine {
-            assert!(is_allowed(&policy, shell(command)), "{command} in {here}");
-        }
-    }
-}
-
-#[test]
-fn what_is_read_where_secrets_lie_is_asked_about() {
-    let mut policy = Policy::new(Mode::Ask, &Options::default()).expect("good rules");
-    for (here, allowed) in [("/workspace/.aws", false), ("/root/.ssh", false), ("/workspace/src", true), ("/workspace/.git", true)] {
-        policy.move_to(&here.into());
-        assert_eq!(is_allowed(&policy, shell("cat config")), allowed, "{here}");
-    }
-}
-
-#[test]
 fn what_a_rule_or_a_person_allows_is_the_path_by_its_name_alone() {
     let rules = |deny: &[&str], allow: &[&str]| Options {
         deny: deny.iter().map(|&rule| rule.to_owned()).collect(),
@@ -302,15 +274,29 @@ fn what_a_rule_or_a_person_allows_is_the_path_by_its_name_alone() {
     assert!(matches!(policy.judge_by_hand(list), Verdict::Allow { action, .. } if action.is_by_name()));
 }
 
+/// What a turn does to the session's repository is taken back by undo and review.
 #[test]
-fn a_stash_is_dropped_by_nobody_but_the_person() {
+fn what_undo_and_review_take_back_is_not_asked_about_in_mode_auto() {
     let stash = |stash| {
         let git = serde_json::json!({"query": {"query": "stash", "stash": stash, "index": 0}, "path": ".", "timeout_ms": 1, "grace_ms": 1, "protected": false, "stream_bytes": 1, "tail_bytes": 1});
         Action::Box(Call::Git(serde_json::from_value(git).expect("a call")))
     };
-    check(Mode::Auto, &Options::default(), stash("drop"), Decision::Deny);
-    check(Mode::Ask, &Options::default(), stash("drop"), Decision::Ask);
-    check(Mode::Auto, &Options::default(), stash("pop"), Decision::Allow);
-    let allowed = Options { allow: vec!["git_stash".into()], ..Options::default() };
-    check(Mode::Auto, &allowed, stash("drop"), Decision::Allow);
+    let commands = [
+        "git checkout -- src/a.rs",
+        "git restore .",
+        "git reset --hard HEAD~1",
+        "git clean -fd",
+        "git rebase main",
+        "git branch -D old",
+        "git stash drop",
+        "cp .env.example .env",
+        "git ls-files -d | xargs rm",
+        "find . -name '*.o' -delete",
+        "rm -rf *",
+    ];
+    for action in [stash("drop"), stash("pop")].into_iter().chain(commands.map(shell)) {
+        check(Mode::Auto, &Options::default(), action.clone(), Decision::Allow);
+        check(Mode::Ask, &Options::default(), action.clone(), Decision::Ask);
+        check(Mode::Deny, &Options::default(), action, Decision::Deny);
+    }
 }

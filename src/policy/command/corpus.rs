@@ -172,13 +172,11 @@ fn a_text_too_deep_to_be_read_hides_nothing_that_stands_in_it() {
     let arms: String = (0..450).map(|n| format!("{n}) make x{n};;\n")).collect();
     let list: String = (0..450).map(|n| format!("{n}) the item {n} of ours\n")).collect();
     for text in [
-        format!("# {open}\nrm -rf *"),
+        format!("# {open}\nsudo ls"),
         format!("echo '{open}'; git push"),
-        format!("echo '{open}'; cat .env; sudo ls"),
         format!("cat > README.md <<'EOF'\n{spans}EOF\ngit push"),
-        format!("cat > list.md <<'EOF'\n{list}EOF\ngit reset --hard"),
-        format!("case $1 in\n{arms}esac\nrm -rf /workspace"),
-        format!("bash -c 'echo {open}; rm -rf *'"),
+        format!("case $1 in\n{arms}esac\nsudo ls"),
+        format!("bash -c 'echo {open}; sudo ls'"),
     ] {
         assert!(denied(&text), "{}", &text[text.len().saturating_sub(80)..]);
     }

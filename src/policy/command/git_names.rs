@@ -59,24 +59,3 @@ pub(super) fn with_names<'a>(command: &'a Command, names: &BTreeMap<&str, Named>
         |word: &Word| if is_name(word) { Word { text: format!("./{}", word.text), quoted: true, ..word.clone() } } else { word.clone() };
     Cow::Owned(Command { words: command.words.iter().map(named).collect(), ..command.clone() })
 }
-
-/// Returns the words behind a verb, with those that certainly are no options made to look like paths: the name of a new branch behind the
-/// option for it, and names with a dot or a slash in them for verbs none of whose options that lose anything is followed by one.
-pub(super) fn without_names(verb: &str, rest: &[Word]) -> Vec<Word> {
-    let is_value = |at: usize| {
-        let makes = match verb {
-            "checkout" => matches!(rest[0].known(), Some("-b" | "--orphan")),
-            "switch" => matches!(rest[0].known(), Some("-c" | "--create" | "--orphan")),
-            _ => false,
-        };
-        at == 1 && makes && rest[1].quoted
-    };
-    let is_name = |word: &Word| matches!(verb, "branch" | "mv" | "rm" | "tag") && words::has_dot_or_slash(word);
-    let named = |(at, word): (usize, &Word)| match word.kind {
-        WordKind::Unknown | WordKind::Pattern if is_value(at) || is_name(word) => {
-            Word { text: format!("./{}", word.text), quoted: true, ..word.clone() }
-        }
-        _ => word.clone(),
-    };
-    rest.iter().enumerate().map(named).collect()
-}

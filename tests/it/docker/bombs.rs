@@ -13,7 +13,6 @@ use crate::support::test_env::run;
 #[test]
 fn r_01_a_fork_bomb_ends_at_the_limit_and_is_named() {
     let Some(env) = TestBox::new() else { return };
-    // In a file: one that is written out in a command is blocked before it starts.
     env.write("bomb.sh", "bomb() { bomb | bomb & }; bomb; sleep 3\n");
     let text = greedy(&env, &["--pids", "64"], &[], "exec bash bomb.sh");
     has(&text, &["the limit of 64 processes", "most of those that were seen: `bash`"]);
