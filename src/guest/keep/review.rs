@@ -195,7 +195,8 @@ fn end_in(store: Store, project: &Project, seen: Seen<'_>, state: &Folder, name:
     let work = Work::with(store, project, seen, state, name, true)?;
     let rest = work.rest()?;
     let git = work.record.git.clone();
-    if rest.is_empty() && git.is_empty() && work.all()?.is_empty() {
+    // Of a session whose turns are applied one by one, what is in the project does not wait.
+    if rest.is_empty() && git.is_empty() && (work.record.by_turn || work.all()?.is_empty()) {
         work.forget()?;
         return Ok(Pending::default());
     }
@@ -301,8 +302,7 @@ fn finish_interrupted(project: &Project, seen: Seen<'_>, state: &Folder, name: &
     if !apply::is_unfinished(state)? {
         return Ok(Interrupted::Finished(None));
     }
-    let is_of_this = |journal: &Journal| matches!(&journal.purpose, Purpose::Review { name: of } if of == name);
-    let copy = seen.copy.filter(|_| Journal::load(state).ok().flatten().as_ref().is_some_and(is_of_this));
+    let copy = seen.copy.filter(|_| Journal::load(state).ok().flatten().is_some_and(|journal| is_of(&journal, name)));
     let resumed = match undo::resume(project, state, copy)? {
         // It is told as it was the first time.
         undo::Resumed::Review { name: of, applied } if of == name && applied.stopped.is_some() => return Ok(Interrupted::Stopped(applied)),
@@ -317,6 +317,11 @@ fn finish_interrupted(project: &Project, seen: Seen<'_>, state: &Folder, name: &
         undo::Resumed::Nothing => None,
     };
     if apply::is_unfinished(state)? { Err(Error::Unfinished) } else { Ok(Interrupted::Finished(resumed)) }
+}
+
+/// Whether what a journal holds is an apply of this review.
+fn is_of(journal: &Journal, name: &str) -> bool {
+    matches!(&journal.purpose, Purpose::Review { name: of } if of == name)
 }
 
 /// Has what is left once more be told once: as it came out at last.
@@ -423,8 +428,13 @@ impl<'a> Work<'a> {
             same.map(|change| change.path.clone())
         };
         let theirs = compare_content(&store, &record.base, &after.id)?;
-        // What was brought in is the session's, though it is there.
-        let theirs = theirs.iter().filter(|change| record.taken_at(&change.path).is_none());
+        // What was applied is the session's, though it is there; also where the apply was interrupted.
+        let applying: BTreeSet<BytesPath> = match Journal::load(state)?.filter(|journal| is_of(journal, name)) {
+            Some(journal) => journal.changes.into_iter().map(|change| change.path).collect(),
+            None => BTreeSet::new(),
+        };
+        let is_taken = |path: &BytesPath| record.taken_at(path).is_some() || applying.contains(path);
+        let theirs = theirs.iter().filter(|change| !is_taken(&change.path));
         record.not_of_it = theirs.filter_map(shows_through).collect();
         record.after = Some(after.id);
         record.is_open = false;
@@ -474,9 +484,11 @@ impl<'a> Work<'a> {
 }
 
 fn all_of(project: &Project, store: &Store, record: &Record) -> Result<Vec<Change>, Error> {
-    let mut all = compare_content(store, &record.base, &record.after())?;
+    let all = compare_content(store, &record.base, &record.after())?;
+    // A path that was applied is a change of the session, whoever else was taken to have made it.
+    let mut all = taken::go_on(record, project, all);
     all.retain(|change| record.not_of_it.binary_search(&change.path).is_err());
-    Ok(taken::go_on(record, project, all))
+    Ok(all)
 }
 
 fn rest_of(project: &Project, store: &Store, record: &Record) -> Result<Vec<Change>, Error> {

@@ -332,3 +332,34 @@ fn what_a_person_agrees_to_is_what_they_were_asked_about() {
     session.turn();
     assert_eq!(session.end(true).n_left, 2);
 }
+
+/// Killed in the middle of an apply, its changes were taken for the person's, and then for removed by the session.
+#[test]
+fn an_apply_that_was_killed_and_finished_by_another_session_leaves_nothing_pending() {
+    let mut session = Session::begin_on_whole_copy();
+    session.turn();
+    session.write("made/one.txt", "one\n");
+    session.write("made/two.txt", "two\n");
+    let (project, state) = (session.scene().project(), session.scene().state());
+    session.ask(|project, seen, state| {
+        let mut work = Work::open(project, seen, state, "s", true).expect("opened");
+        let wanted = Wanted { only: &[], merge: false, with_auto_run: false, auto_run: &[] };
+        let Chosen { changes: chosen, .. } = work.chosen(wanted).expect("chosen");
+        let purpose = Purpose::Review { name: "s".to_owned() };
+        let (from, to) = (work.record.base, work.record.after());
+        let request = Request { from, to, only: Vec::new(), merge: false, origin: Origin::Elsewhere, purpose, copy: None };
+        let killed = apply::apply_wanted(project, state, &mut work.store, &request, chosen, Outcome::default(), |_, _, _| Err(Error::Busy));
+        assert!(matches!(killed, Err(Error::Busy)), "{killed:?}");
+    });
+    // It did not come to the second one.
+    fs::remove_file(session.scene().path("made/two.txt")).expect("removed");
+    // The next session looks at what is pending, and later finishes what was interrupted.
+    let pending = session.ask(|project, seen, state| end(project, seen, state, "s", &[])).expect("looked at");
+    assert_eq!(pending.changes.first.iter().map(|change| change.change.path.to_string()).collect::<Vec<_>>(), ["made/two.txt"]);
+    undo::resume(&project, &state, None).expect("finished");
+    assert_eq!((session.in_project("made/one.txt").as_str(), session.in_project("made/two.txt").as_str()), ("one\n", "two\n"));
+    let shown = session.ask(|project, seen, state| difference(project, seen, state, "s", &[], &[])).expect("shown");
+    assert_eq!(shown.review.n_changes, Some(0), "{}", shown.text);
+    assert!(session.ask(|project, seen, state| end(project, seen, state, "s", &[])).expect("over").is_empty());
+    assert!(list(&project, &state).expect("listed").is_empty());
+}
