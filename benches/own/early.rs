@@ -104,7 +104,14 @@ impl Workspace for Slow {
         Box::pin(async move {
             if let Call::WriteFile(write) = call {
                 let bytes = write.content.len() as u64;
-                return Ok(Output::Written(Written { path: write.path, bytes, created: true, appended: false, memos: Vec::new() }));
+                return Ok(Output::Written(Written {
+                    path: write.path,
+                    bytes,
+                    created: true,
+                    appended: false,
+                    notes: Vec::new(),
+                    memos: Vec::new(),
+                }));
             }
             tokio::time::sleep(READS).await;
             Ok(Output::Matches(nothing()))

@@ -104,7 +104,7 @@ impl Workspace for AtOnce {
     ) -> Later<'a, Result<Output, sandbox::Error>> {
         let Call::WriteFile(write) = call else { unreachable!("the script only writes files") };
         let bytes = write.content.len() as u64;
-        let written = Written { path: write.path, bytes, created: true, appended: false, memos: Vec::new() };
+        let written = Written { path: write.path, bytes, created: true, appended: false, notes: Vec::new(), memos: Vec::new() };
         Box::pin(std::future::ready(Ok(Output::Written(written))))
     }
 }

@@ -11,6 +11,7 @@
 //!        <───────────── one control socket per call: TERM, KILL down; started, ended up ─────────────────────┘
 //! ```
 
+mod alike;
 pub mod attack;
 mod beneath;
 mod build;

@@ -33,7 +33,7 @@ pub(crate) const MOUNT: &str = "/workspace";
 const MAX_LINKS: u32 = 40;
 
 /// Most names looked at for a "did you mean".
-const MAX_NAMES: usize = 10_000;
+pub(crate) const MAX_NAMES: usize = 10_000;
 
 /// A folder with more names than this is not described by them.
 const MOST_BESIDE: usize = 12;
@@ -290,6 +290,9 @@ impl Root {
     /// missing, folders beside it. Then some of all names there, where none looks like it.
     fn similar(&self, path: &BytesPath) -> (Vec<BytesPath>, Vec<BytesPath>) {
         let Ok(relative) = self.relative(path) else { return (Vec::new(), Vec::new()) };
+        if let Some(slashed) = with_slashes(&relative).filter(|slashed| self.look(slashed).is_ok()) {
+            return (vec![slashed], Vec::new());
+        }
         let mut missing = relative.as_bytes().strip_suffix(b"/").unwrap_or(relative.as_bytes());
         loop {
             let (parent, name) = split(missing);
@@ -300,6 +303,13 @@ impl Root {
             }
         }
     }
+}
+
+/// Returns what a path would be where a backslash parts names, as it does not here.
+pub(crate) fn with_slashes(path: &BytesPath) -> Option<BytesPath> {
+    let bytes = path.as_bytes();
+    let slashed = || bytes.iter().map(|byte| if *byte == b'\\' { b'/' } else { *byte }).collect::<Vec<u8>>();
+    bytes.contains(&b'\\').then(|| BytesPath::from_bytes(slashed()))
 }
 
 /// Splits off the last name; the parent of a single name is empty.

@@ -146,11 +146,27 @@ impl Session {
     }
 
     /// Carries out one call.
-    pub(super) async fn run(self: Arc<Self>, call: Call, mut line: Line) -> Output {
+    pub(super) async fn run(self: Arc<Self>, call: Call, line: Line) -> Output {
+        // What rules say of names holds for those names alone.
+        let is_by_name = matches!(call, Call::ByName { .. });
         let call = match self.without_links(call) {
             Ok(call) => call,
             Err(fault) => return Output::Fault(fault),
         };
+        // The tools for files see to it themselves, on a thread of their own.
+        let meant = match &call {
+            Call::Bash(_) | Call::Exec(_) | Call::Git(_) | Call::Cd(_) if !is_by_name => {
+                tools::meant::find_names(self.workspace.root(), &call)
+            }
+            _ => None,
+        };
+        match meant {
+            None => self.carry_out(call, line).await,
+            Some((call, names)) => tools::meant::said(self.carry_out(call, line).await, names),
+        }
+    }
+
+    async fn carry_out(self: Arc<Self>, call: Call, mut line: Line) -> Output {
         match call {
             Call::Bash(bash) => tools::bash::run(&self, bash, &mut line).await,
             Call::Exec(exec) => tools::exec::run(&self, exec, &mut line).await,

@@ -18,6 +18,7 @@ use podbay_sandbox::link::Link;
 use podbay_wire::BytesPath;
 use podbay_wire::Call;
 use podbay_wire::Fault;
+use podbay_wire::MeantName;
 use podbay_wire::Output;
 use podbay_wire::Processes;
 use podbay_wire::Shell;
@@ -114,6 +115,8 @@ pub(super) struct Printed {
     pub(super) head: Vec<u8>,
     /// The end, where the middle was not kept.
     pub(super) tail: Vec<u8>,
+    /// Names that were taken for others which look like them.
+    pub(super) meant: Vec<MeantName>,
 }
 
 /// How often a call may begin anew because its names lead to files that it was not told of. Each link on the way can take one.
@@ -149,21 +152,26 @@ pub(super) async fn dispatch(
             };
             if call.known_mut().is_none() {
                 let output = workspace.call(sent(call), Box::new(on_chunk), cancel, deadline).await?;
-                return Ok((Came::Output(output), printed));
+                return Ok(came(output, printed));
             }
             let mut besides: Vec<BytesPath> = Vec::new();
             for _ in 1..ROUNDS {
                 tell_known(&mut call, seen, &besides);
                 match workspace.call(sent(call.clone()), Box::new(&mut on_chunk), cancel, deadline).await? {
                     Output::Fault(Fault::Untold { paths }) => besides.extend(paths.into_iter().take(MOST_BESIDES)),
-                    output => return Ok((Came::Output(output), printed)),
+                    output => return Ok(came(output, printed)),
                 }
             }
             tell_known(&mut call, seen, &besides);
             let output = workspace.call(sent(call), Box::new(on_chunk), cancel, deadline).await?;
-            Ok((Came::Output(output), printed))
+            Ok(came(output, printed))
         }
     }
+}
+
+fn came(output: Output, printed: Printed) -> (Came, Printed) {
+    let (output, meant) = output.apart();
+    (Came::Output(output), Printed { meant, ..printed })
 }
 
 /// Returns a call that goes through no link, where it names a path at all.
@@ -194,8 +202,10 @@ pub(super) async fn dispatch_peek(
 ) -> Result<Output, sandbox::Error> {
     let is_by_name = action.is_by_name();
     match action.into_inner() {
-        Action::Box(call) if is_by_name => workspace.call(by_name(call), on_chunk, cancel, within).await,
-        Action::Box(call) => workspace.call(call, on_chunk, cancel, within).await,
+        Action::Box(call) => {
+            let call = if is_by_name { by_name(call) } else { call };
+            workspace.call(call, on_chunk, cancel, within).await.map(|output| output.apart().0)
+        }
         Action::Host(_) => Ok(Output::Fault(Fault::NotStarted { problem: "there is nothing to look at on the host".to_owned() })),
     }
 }

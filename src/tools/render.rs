@@ -20,6 +20,7 @@ use podbay_wire::FileText;
 use podbay_wire::FoundFiles;
 use podbay_wire::GrepOutput;
 use podbay_wire::Matches;
+use podbay_wire::MeantName;
 use podbay_wire::Output;
 use podbay_wire::Read;
 use podbay_wire::n_bytes;
@@ -35,6 +36,8 @@ pub struct Window {
 
 /// Characters that a token is taken for, where nobody counts.
 const CHARACTERS_PER_TOKEN: u64 = 4;
+/// Names that are told of; a call has no more in earnest.
+const MOST_NAMES: usize = 20;
 /// Characters that any result may have, however small the window: less would say nothing.
 const LEAST: usize = 800;
 
@@ -78,6 +81,14 @@ impl Rendered {
 
 /// Turns what came of a call into what the model reads.
 pub(super) fn render(output: &Output, printed: &Printed, options: &Options, most: usize) -> Rendered {
+    let mut rendered = render_output(output, printed, options, most);
+    for MeantName { given, found } in printed.meant.iter().take(MOST_NAMES) {
+        rendered.note(&format!("there is no {given}: {found} was taken, whose name differs only in letters that look alike"));
+    }
+    rendered
+}
+
+fn render_output(output: &Output, printed: &Printed, options: &Options, most: usize) -> Rendered {
     let text = |body: String| Rendered { body, footer: String::new(), ok: true, keep: false, unkept: 0 };
     match output {
         Output::Read(read) => render_read(read, most),
@@ -92,7 +103,8 @@ pub(super) fn render(output: &Output, printed: &Printed, options: &Options, most
             } else {
                 "replaced"
             };
-            text(format!("{verb} {} ({})", written.path, n_bytes(written.bytes)))
+            let notes: String = written.notes.iter().map(|note| format!("; {note}")).collect();
+            text(format!("{verb} {} ({}){notes}", written.path, n_bytes(written.bytes)))
         }
         Output::Edited(edited) => text(render_edited(edited)),
         Output::Changed(changed) => text(render_changed(changed)),
@@ -107,6 +119,8 @@ pub(super) fn render(output: &Output, printed: &Printed, options: &Options, most
         }
         Output::Background(background) => render_background(background),
         Output::Fault(fault) => Rendered { ok: false, ..text(fault.to_string()) },
+        // It was taken apart before.
+        Output::Meant { output, .. } => render_output(output, printed, options, most),
     }
 }
 
@@ -215,13 +229,17 @@ fn notes(file: &FileText, shown: u64, named: bool) -> Vec<String> {
         let lines = if file.cut_lines == 1 { "line was" } else { "lines were" };
         notes.push(format!("{} long {lines} cut", file.cut_lines));
     }
-    match file.encoding {
+    match &file.encoding {
         Encoding::Utf8 => {}
         Encoding::Lossy => notes.push("bytes that are not UTF-8 are shown as \u{fffd}".to_owned()),
         Encoding::Utf16 => notes.push("the file is UTF-16".to_owned()),
+        Encoding::Guessed(encoding) => notes.push(format!("the file is not UTF-8 and is shown as {encoding}, which its bytes look like")),
     }
-    if file.text.contains("\r\n") {
+    let (n_returns, n_newlines) = (file.text.matches("\r\n").count(), file.text.matches('\n').count());
+    if n_returns > 0 && n_returns == n_newlines {
         notes.push("lines end in CRLF".to_owned());
+    } else if n_returns > 0 {
+        notes.push(format!("line ends are mixed: {n_returns} of these {n_newlines} are CRLF, the others LF"));
     }
     if file.total_lines.is_some() && !file.more && shown == file.n_lines && !file.text.is_empty() && !file.text.ends_with('\n') {
         notes.push("no newline at the end".to_owned());
@@ -239,8 +257,14 @@ fn render_edited(edited: &Edited) -> String {
     if !edited.tolerant.is_empty() {
         text.push_str("; old_string was found only by ignoring white space: check the result");
     }
+    if !edited.alike.is_empty() {
+        text.push_str("; old_string was found only by letters that look alike: check the result");
+    }
     if !edited.unescaped.is_empty() {
         text.push_str("; old_string was found only without its backslashes, which were one level too many: check the result");
+    }
+    for note in &edited.notes {
+        let _ = write!(text, "; {note}");
     }
     if !edited.diff.is_empty() {
         let _ = write!(text, "\n{}", edited.diff.trim_end());

@@ -66,9 +66,16 @@ pub enum Fault {
     #[error("{path}: is not text but a {kind} ({}){}", n_bytes(*.bytes), binary_hint(.kind))]
     Binary { path: BytesPath, bytes: u64, kind: String },
     #[error(
-        "{path}: is not UTF-8 text; it was left as it is. Use a command that knows its encoding, such as iconv, to make it UTF-8 first"
+        "{path}: is not UTF-8 text but looks like {encoding}{}; it was left as it is. {}ake it UTF-8 first with a command that knows its encoding, \
+             such as `iconv -f {} -t UTF-8`",
+        uncertain(*.letter), kept_letters(*.letter), iconv_name(.encoding)
     )]
-    NotUtf8 { path: BytesPath },
+    NotUtf8 {
+        path: BytesPath,
+        encoding: String,
+        /// What cannot be written for certain: it does not stand in the file yet.
+        letter: Option<char>,
+    },
     #[error("{path}: old_string was not found (edit {edit}); read the file again and copy the text exactly{}", detail(.closest))]
     NoMatch {
         path: BytesPath,
@@ -178,6 +185,19 @@ fn instead(closest: &str) -> String {
     if closest.is_empty() { "; the file is empty".to_owned() } else { format!(". There stands instead:\n{closest}") }
 }
 
+fn uncertain(letter: Option<char>) -> String {
+    letter.map_or_else(String::new, |letter| format!(", and which bytes `{letter}` has there is not certain"))
+}
+
+fn kept_letters(letter: Option<char>) -> &'static str {
+    if letter.is_some() { "Write ASCII and letters that stand in it already, or m" } else { "M" }
+}
+
+/// Without what is said behind the name for those who know another one.
+fn iconv_name(encoding: &str) -> &str {
+    encoding.split(' ').next().unwrap_or(encoding)
+}
+
 fn after(remedy: &str) -> String {
     if remedy.is_empty() { String::new() } else { format!("; {remedy}") }
 }
@@ -231,7 +251,8 @@ mod tests {
             Fault::TooLarge { .. } => ("holds 9 bytes", "use bash"),
             Fault::Binary { kind, .. } if kind.ends_with("image") => ("is not text", "with a command"),
             Fault::Binary { .. } => ("is not text", "use a command"),
-            Fault::NotUtf8 { .. } => ("is not UTF-8", "such as iconv"),
+            Fault::NotUtf8 { letter: Some(_), .. } => ("which bytes `é` has there", "`iconv -f windows-1252 -t"),
+            Fault::NotUtf8 { .. } => ("looks like UTF-16LE", "such as `iconv -f UTF-16LE -t"),
             Fault::NoMatch { .. } => ("was not found", "copy the text exactly"),
             Fault::Ambiguous { .. } => ("stands 2 times", "add surrounding lines"),
             Fault::HunkMissed { applied: true, .. } => ("does not fit", "is there already"),
@@ -287,7 +308,8 @@ mod tests {
             Fault::TooLarge { path: path(), bytes: 9, limit: 8 },
             binary("PNG image"),
             binary("binary file"),
-            Fault::NotUtf8 { path: path() },
+            Fault::NotUtf8 { path: path(), encoding: "UTF-16LE".into(), letter: None },
+            Fault::NotUtf8 { path: path(), encoding: "windows-1252 (Latin-1)".into(), letter: Some('é') },
             no_match(),
             Fault::Ambiguous { path: path(), edit: 1, count: 2, lines: vec![1, 2] },
             missed(true),

@@ -84,6 +84,7 @@ pub use output::Limit;
 pub use output::MatchedFile;
 pub use output::MatchedLine;
 pub use output::Matches;
+pub use output::MeantName;
 pub use output::Moved;
 pub use output::Output;
 pub use output::Read;

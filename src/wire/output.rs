@@ -26,6 +26,28 @@ pub enum Output {
     Moved(Moved),
     Background(Background),
     Fault(Fault),
+    /// What came of a call that gave names in letters which only look like those of the files.
+    Meant {
+        names: Vec<MeantName>,
+        output: Box<Output>,
+    },
+}
+
+impl Output {
+    /// Returns what came of the call itself, and the names that were meant by those that it gave.
+    pub fn apart(self) -> (Self, Vec<MeantName>) {
+        match self {
+            Self::Meant { names, output } => (output.apart().0, names),
+            output => (output, Vec::new()),
+        }
+    }
+}
+
+/// A name that a call gave, and the one that it was taken for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MeantName {
+    pub given: BytesPath,
+    pub found: BytesPath,
 }
 
 /// What a command finds in its environment.
@@ -113,7 +135,7 @@ impl ImageKind {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Encoding {
     Utf8,
@@ -121,6 +143,8 @@ pub enum Encoding {
     Lossy,
     /// Read as UTF-16 by its byte order mark.
     Utf16,
+    /// Not UTF-8, and read in the encoding that its bytes look like.
+    Guessed(String),
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -130,6 +154,9 @@ pub struct Written {
     pub bytes: u64,
     pub created: bool,
     pub appended: bool,
+    /// What of the old file's form the new text has, or has not.
+    #[serde(default)]
+    pub notes: Vec<String>,
     /// What is to be remembered of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub memos: Vec<Memo>,
@@ -145,6 +172,12 @@ pub struct Edited {
     pub tolerant: Vec<u32>,
     /// Edits that matched only after one level of backslashes was taken off, counted from 1.
     pub unescaped: Vec<u32>,
+    /// Edits that matched only letters which look alike, counted from 1.
+    #[serde(default)]
+    pub alike: Vec<u32>,
+    /// What else is to be said, such as in which encoding the text was written.
+    #[serde(default)]
+    pub notes: Vec<String>,
     /// A unified diff, bounded.
     pub diff: String,
     /// What is to be remembered of it.

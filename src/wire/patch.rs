@@ -59,6 +59,9 @@ pub struct Hunk {
     pub new_unended: bool,
     #[serde(default)]
     pub form: PatchForm,
+    /// Its head counts one line more or less than it has: it fits where its lines stand in one place alone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub miscounted: bool,
 }
 
 /// How a patch is written, which says what is meant where the lines of a hunk stand in several places or in none.

@@ -64,6 +64,29 @@ async fn a_rule_that_denies_is_passed_through_no_link() {
     assert_eq!(ended, [CallStatus::Ok]);
 }
 
+/// A folder by letters that look alike is found by no tool of whose paths a rule speaks.
+#[tokio::test]
+async fn a_rule_that_denies_is_passed_by_no_name_that_looks_alike() {
+    let tools = || podbay::tools::Options { set: podbay::tools::Set::Full, ..podbay::tools::Options::default() };
+    let deny =
+        ["write_file(secret/**)", "read_file(secret/**)", "grep(secret/**)", "cd(secret/**)", "git_log(secret/**)"].map(str::to_owned);
+    let options = policy::Options { deny: deny.to_vec(), ..policy::Options::default() };
+    let name = "\u{ff53}ecret";
+    let calls = [
+        ("read_file", json!({"path": format!("{name}/k.txt")})),
+        ("grep", json!({"pattern": "hidden", "path": name})),
+        ("cd", json!({"path": name})),
+        ("write_file", json!({"path": format!("{name}/k.txt"), "content": "x"})),
+    ];
+    let (ended, desk) = made(Wishes { policy: options, tools: tools(), ..Wishes::default() }, &calls).await;
+    // The last one makes a folder of that very name.
+    assert!(ended[..3].iter().all(|status| *status != CallStatus::Ok), "{ended:?}");
+    assert_eq!(std::fs::read_to_string(desk.guest.path("secret/k.txt")).expect("there"), "hidden\n");
+    let (ended, desk) = made(Wishes { tools: tools(), ..Wishes::default() }, &calls).await;
+    assert_eq!(ended, [CallStatus::Ok; 4], "where no rule speaks of them");
+    assert_eq!(std::fs::read_to_string(desk.guest.path("secret/k.txt")).expect("there"), "x");
+}
+
 #[tokio::test]
 async fn what_a_rule_allows_is_the_path_that_it_names() {
     let options = policy::Options { allow: vec!["write_file(src/**)".into()], ..policy::Options::default() };

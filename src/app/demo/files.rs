@@ -182,7 +182,7 @@ fn write(files: &mut BTreeMap<String, String>, call: &WriteFile) -> Result<Writt
     let text = if call.append { before.cloned().unwrap_or_default() + &call.content } else { call.content.clone() };
     let bytes = text.len() as u64;
     put(files, &call.path, name, text)?;
-    Ok(Written { path: call.path.clone(), bytes, created, appended: call.append && !created, memos: Vec::new() })
+    Ok(Written { path: call.path.clone(), bytes, created, appended: call.append && !created, notes: Vec::new(), memos: Vec::new() })
 }
 
 fn edit(files: &mut BTreeMap<String, String>, call: &EditFile) -> Result<Edited, Fault> {
@@ -214,7 +214,17 @@ fn edit(files: &mut BTreeMap<String, String>, call: &EditFile) -> Result<Edited,
     }
     let diff = LineDiff::of(&old, &text).unified(&format!("a/{name}"), &format!("b/{name}"));
     put(files, &call.path, name, text)?;
-    Ok(Edited { path: call.path.clone(), replaced, created, tolerant: Vec::new(), unescaped: Vec::new(), diff, memos: Vec::new() })
+    Ok(Edited {
+        path: call.path.clone(),
+        replaced,
+        created,
+        tolerant: Vec::new(),
+        unescaped: Vec::new(),
+        alike: Vec::new(),
+        notes: Vec::new(),
+        diff,
+        memos: Vec::new(),
+    })
 }
 
 fn list(files: &BTreeMap<String, String>, call: &ListDirectory) -> Result<DirectoryListing, Fault> {

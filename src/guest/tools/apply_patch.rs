@@ -7,12 +7,14 @@ use super::edit_file::MAX_BYTES;
 use super::edit_file::too_large;
 use super::edit_report::closest;
 use super::edit_report::numbered;
+use super::encoded::Encoded;
 use super::invalid;
 use super::patch_match::Miss;
 use super::patch_match::Patched;
 use super::patch_match::Why;
 use super::patch_match::apply;
 use super::save::Parents;
+use super::save::Place;
 use super::seen::Seen;
 use super::spot::refused;
 use super::stop::Stop;
@@ -95,7 +97,8 @@ impl Patching<'_> {
                 if hunks.is_empty() && self.all.is_stale(at, self.seen) {
                     return Err(Fault::Stale { path: file.path.clone() });
                 }
-                if !hunks.is_empty() && !self.patched(at, &file.path, &text, hunks)?.text.is_empty() {
+                let encoded = Encoded::of(&text);
+                if !hunks.is_empty() && !self.patched(at, &file.path, encoded.text.as_bytes(), hunks)?.text.is_empty() {
                     return Err(refused(&file.path, "holds more than the patch deletes; read it again"));
                 }
                 self.all.set(at, None);
@@ -112,7 +115,10 @@ impl Patching<'_> {
 
     fn update(&mut self, path: &BytesPath, hunks: &[Hunk], to: Option<&BytesPath>) -> Result<FileChange, Fault> {
         let (Taken { at, by_link }, text) = self.old_file(path, !hunks.is_empty())?;
-        let Patched { text: new, added, removed, by_number, notes } = self.patched(at, path, &text, hunks)?;
+        let encoded = Encoded::of(&text);
+        let Patched { text: new, added, removed, by_number, mut notes } = self.patched(at, path, encoded.text.as_bytes(), hunks)?;
+        let new = encoded.edited(path, &new)?;
+        notes.extend(encoded.notes());
         if by_number && self.all.is_stale(at, self.seen) {
             return Err(Fault::Stale { path: path.clone() });
         }
@@ -120,6 +126,11 @@ impl Patching<'_> {
             return Err(too_large(path, new.len() as u64));
         }
         let change = FileChange { path: self.all.shown(at).clone(), added, removed, notes, ..FileChange::default() };
+        // A file that is moved to its own name stays where it is.
+        let to = match to {
+            Some(to) if !self.is_itself(to, at)? => Some(to),
+            _ => None,
+        };
         let Some(to) = to else {
             if new == text {
                 return Err(refused(path, "is left as it is by the patch"));
@@ -140,6 +151,14 @@ impl Patching<'_> {
             ));
         }
         Ok(FileChange { path, from: Some(change.path), change: Change::Moved, notes, ..change })
+    }
+
+    /// Returns whether a path leads to a file that the patch changes, by whichever of its names.
+    fn is_itself(&self, path: &BytesPath, at: usize) -> Result<bool, Fault> {
+        match Place::find(&self.workspace.root, path, self.protected, Parents::MustExist) {
+            Ok(place) => Ok(self.all.is_at(at, &place.real(&self.workspace.root)?)),
+            Err(_) => Ok(false),
+        }
     }
 
     fn patched(&self, at: usize, path: &BytesPath, text: &[u8], hunks: &[Hunk]) -> Result<Patched, Fault> {

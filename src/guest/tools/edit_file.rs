@@ -9,6 +9,9 @@ use super::edit_match::Miss;
 use super::edit_match::apply;
 use super::edit_report::closest;
 use super::edit_report::diff;
+use super::encoded::Encoded;
+use super::encoded::not_utf8;
+use super::encoded::utf16;
 use super::invalid;
 use super::read_file::binary_kind;
 use super::save::Parents;
@@ -50,8 +53,10 @@ pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &EditFile, stop: &At
     }
     let (before, stat) = read(&place, path, true)?;
     let real = seen.real(&workspace.root, &place)?;
-    let mut after = before.clone();
-    let edited = edit(path, &mut after, &call.edits, 1, stop).map_err(|fault| seen.outdated(&real, &before, fault))?;
+    let encoded = Encoded::of(&before);
+    let mut text = encoded.text.as_bytes().to_vec();
+    let edited = edit(path, &mut text, &call.edits, 1, stop).map_err(|fault| seen.outdated(&real, &before, fault))?;
+    let after = encoded.edited(path, &text)?;
     if after == before {
         return Err(invalid("edits", "together leave the file as it is"));
     }
@@ -59,7 +64,7 @@ pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &EditFile, stop: &At
     seen.settle()?;
     place.save(&after, Some(&stat))?;
     seen.changed(&real, &before, &after);
-    Ok(Edited { diff: diff(&shown.to_string(), &before, &after), path: shown, ..edited })
+    Ok(Edited { diff: diff(&shown.to_string(), encoded.text.as_bytes(), &text), path: shown, notes: encoded.notes(), ..edited })
 }
 
 /// Makes all edits in memory; nothing is written unless all of them fit. They are counted from `first`.
@@ -70,6 +75,8 @@ pub(super) fn edit(path: &BytesPath, text: &mut Vec<u8>, edits: &[Replacement], 
         created: false,
         tolerant: vec![],
         unescaped: vec![],
+        alike: vec![],
+        notes: vec![],
         diff: String::new(),
         memos: vec![],
     };
@@ -90,6 +97,11 @@ pub(super) fn edit(path: &BytesPath, text: &mut Vec<u8>, edits: &[Replacement], 
                 edited.replaced += replaced;
                 match how {
                     How::Exact => {}
+                    How::Alike => edited.alike.push(number),
+                    How::TolerantAndAlike => {
+                        edited.tolerant.push(number);
+                        edited.alike.push(number);
+                    }
                     How::Tolerant => edited.tolerant.push(number),
                     How::Unescaped => edited.unescaped.push(number),
                 }
@@ -113,8 +125,7 @@ pub(super) fn too_large(path: &BytesPath, bytes: u64) -> Fault {
 
 /// Refuses what a text written in UTF-8 would spoil, by the mark in front of what stands there.
 pub(super) fn check_encoding(path: &BytesPath, text: &[u8]) -> Result<(), Fault> {
-    let is_wide = text.starts_with(b"\xff\xfe") || text.starts_with(b"\xfe\xff");
-    if is_wide { Err(Fault::NotUtf8 { path: path.clone() }) } else { Ok(()) }
+    utf16(text).map_or(Ok(()), |encoding| Err(not_utf8(path, encoding, None)))
 }
 
 /// Refuses what a replacement written in UTF-8 would spoil.

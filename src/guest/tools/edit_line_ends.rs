@@ -48,8 +48,13 @@ impl<'a> LineEnds<'a> {
 }
 
 fn is_mixed(text: &[u8]) -> bool {
-    let n_returns = memmem::find_iter(text, b"\r\n").count();
-    n_returns > 0 && n_returns < memchr::memchr_iter(b'\n', text).count()
+    let (n_returns, n) = n_line_ends(text);
+    n_returns > 0 && n_returns < n
+}
+
+/// Returns how many lines end in `\r\n`, and how many end at all.
+pub(super) fn n_line_ends(text: &[u8]) -> (usize, usize) {
+    (memmem::find_iter(text, b"\r\n").count(), memchr::memchr_iter(b'\n', text).count())
 }
 
 /// Gives a text the line ends of the one whose place it takes: lines at its beginning and its end that stay what they were keep their own, and

@@ -2,6 +2,7 @@ use nix::errno::Errno;
 
 use super::Workspace;
 use super::edit_report::diff;
+use super::encoded::Encoded;
 use super::invalid;
 use super::save::Parents;
 use super::save::Place;
@@ -27,15 +28,27 @@ pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &EditLines) -> Resul
     if is_stale {
         return Err(Fault::Stale { path: path.clone() });
     }
-    let after = change(&before, call)?;
+    let encoded = Encoded::of(&before);
+    let text = change(encoded.text.as_bytes(), call)?;
+    let after = encoded.edited(path, &text)?;
     if after == before {
         return Err(invalid("new_content", "is what stands there already"));
     }
     place.save(&after, Some(&stat))?;
     seen.changed(&real, &before, &after);
     let shown = workspace.root.relative(path)?;
-    let diff = diff(&shown.to_string(), &before, &after);
-    Ok(Edited { path: shown, replaced: 1, created: false, tolerant: Vec::new(), unescaped: Vec::new(), diff, memos: Vec::new() })
+    let diff = diff(&shown.to_string(), encoded.text.as_bytes(), &text);
+    Ok(Edited {
+        path: shown,
+        replaced: 1,
+        created: false,
+        tolerant: Vec::new(),
+        unescaped: Vec::new(),
+        alike: Vec::new(),
+        notes: encoded.notes(),
+        diff,
+        memos: Vec::new(),
+    })
 }
 
 /// The mark that some editors put in front of a text: it is of no line, and stays where it is.

@@ -1,20 +1,24 @@
 //! Where an edit goes: pure work on bytes, so that what lies outside the place is never touched, whatever it is.
 //!
-//! Four tries, each more lenient, each only when the one before found nothing:
+//! Five tries, each more lenient, each only when the one before found nothing:
 //! 1. the very bytes;
-//! 2. the same text with other line ends;
-//! 3. whole lines that differ in white space at their ends, or else in how much of it stands within them, where exactly one place fits;
-//! 4. the text with one level of backslashes taken off (`\n`, `\"`), which weak models put on, where exactly one place fits.
+//! 2. the same text with other line ends: what a model was shown has no `\r`, so that places which differ in it alone are all meant;
+//! 3. letters that look alike, where exactly one place fits;
+//! 4. whole lines that differ in white space at their ends, or else in how much of it stands within them, or else in such letters as well,
+//!    where exactly one place fits;
+//! 5. the text with one level of backslashes taken off (`\n`, `\"`), which weak models put on, where exactly one place fits.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use memchr::memmem;
 
+use super::edit_alike;
 use super::edit_indent::Indents;
 use super::edit_line_ends::LineEnds;
 use super::edit_line_ends::without_returns;
 use super::line_run::runs;
+use crate::alike::plain_bytes;
 use podbay_wire::Replacement;
 
 /// Line numbers given for an ambiguous text.
@@ -24,7 +28,9 @@ const MAX_PLACES: usize = 10;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum How {
     Exact,
+    Alike,
     Tolerant,
+    TolerantAndAlike,
     Unescaped,
 }
 
@@ -67,9 +73,14 @@ pub(super) fn apply(text: &mut Vec<u8>, edit: &Replacement, limit: u64) -> Resul
         replace(text, &places, |ends, place| ends.fit(new, old, place));
         return Ok(Applied { replaced, how: How::Exact });
     }
-    if let Some((place, new)) = find_lines(text, old, new) {
+    let alike = std::str::from_utf8(text).ok().and_then(|text| edit_alike::find(text, &edit.old_string, &edit.new_string));
+    if let Some((place, new)) = alike {
+        replace(text, &[place], |ends, place| ends.fit(&new, b"", place));
+        return Ok(Applied { replaced: 1, how: How::Alike });
+    }
+    if let Some((place, new, how)) = find_lines(text, old, new) {
         replace(text, &[place], |_, _| new.clone());
-        return Ok(Applied { replaced: 1, how: How::Tolerant });
+        return Ok(Applied { replaced: 1, how });
     }
     if let Some(plain) = unescape(old) {
         let places = find(text, &plain);
@@ -83,10 +94,14 @@ pub(super) fn apply(text: &mut Vec<u8>, edit: &Replacement, limit: u64) -> Resul
     Err(Miss::NotFound)
 }
 
-/// Finds all places of `old`, as it is or, if there are none, with other line ends.
+/// Finds all places of `old`, whatever line ends it has there.
 fn find(text: &[u8], old: &[u8]) -> Vec<Range<usize>> {
-    let places = occurrences(text, old);
-    if !places.is_empty() || !old.contains(&b'\n') {
+    if !old.contains(&b'\n') {
+        return occurrences(text, old);
+    }
+    // Who writes `\r` means it, where it stands there.
+    let places = if old.contains(&b'\r') { occurrences(text, old) } else { Vec::new() };
+    if !places.is_empty() {
         return places;
     }
     let (plain, returns) = without_returns(text);
@@ -127,9 +142,14 @@ fn replace(text: &mut Vec<u8>, places: &[Range<usize>], new: impl Fn(&mut LineEn
 }
 
 /// Finds the only run of whole lines that equals `old` when white space at the ends of lines is ignored, else when a blank is as good as
-/// several, and returns it with the new text indented as the lines there are.
-fn find_lines(text: &[u8], old: &[u8], new: &[u8]) -> Option<(Range<usize>, Vec<u8>)> {
-    find_lines_as(text, old, new, |line| Cow::Borrowed(line.trim_ascii())).or_else(|| find_lines_as(text, old, new, spaced))
+/// several, else when letters that look alike are as good as each other too, and returns it with the new text indented as the lines there are.
+fn find_lines(text: &[u8], old: &[u8], new: &[u8]) -> Option<(Range<usize>, Vec<u8>, How)> {
+    let found = find_lines_as(text, old, new, |line| Cow::Borrowed(line.trim_ascii())).or_else(|| find_lines_as(text, old, new, spaced));
+    if let Some((place, new)) = found {
+        return Some((place, new, How::Tolerant));
+    }
+    let found = find_lines_as(text, old, new, |line| Cow::Owned(spaced(&plain_bytes(line)).into_owned()));
+    found.map(|(place, new)| (place, new, How::TolerantAndAlike))
 }
 
 /// Returns a line with one blank wherever there is white space in it, and none at its ends.

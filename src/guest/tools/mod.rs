@@ -14,12 +14,14 @@ mod contents;
 mod copy_file;
 mod cursor;
 mod delete_file;
+mod edit_alike;
 mod edit_file;
 mod edit_indent;
 mod edit_line_ends;
 mod edit_lines;
 mod edit_match;
 mod edit_report;
+mod encoded;
 pub(super) mod env;
 pub(super) mod exec;
 pub(super) mod git;
@@ -30,9 +32,11 @@ mod grep_sink;
 mod headings;
 pub(super) mod hook;
 pub(super) mod ignore_rules;
+mod keep_form;
 mod line_run;
 mod list_directory;
 mod mark;
+pub(super) mod meant;
 mod mkdir;
 mod move_file;
 mod multi_edit;
@@ -44,7 +48,6 @@ mod pattern;
 mod read_file;
 pub(super) mod save;
 mod seen;
-mod signs;
 pub(super) mod similar_names;
 mod spot;
 pub(super) mod stop;
@@ -110,6 +113,13 @@ pub fn run(workspace: &Workspace, call: &Call, stop: &AtomicBool) -> Output {
     if let Call::ByName { call } = call {
         return workspace.by_name().map_or_else(Output::Fault, |workspace| run(&workspace, call, stop));
     }
+    match meant::find_names(&workspace.root, call) {
+        None => carry_out(workspace, call, stop),
+        Some((call, names)) => meant::said(carry_out(workspace, &call, stop), names),
+    }
+}
+
+fn carry_out(workspace: &Workspace, call: &Call, stop: &AtomicBool) -> Output {
     let seen = Seen::of(call);
     let done = match call {
         Call::ReadFile(call) => match read_file::image(workspace, call) {

@@ -4,6 +4,7 @@ use nix::errno::Errno;
 
 use super::Workspace;
 use super::edit_file::edit;
+use super::encoded::Encoded;
 use super::invalid;
 use super::save::Parents;
 use super::seen::Seen;
@@ -38,19 +39,27 @@ pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &MultiEdit, stop: &A
             return Err(Fault::Cancelled);
         }
         let at = all.open(workspace, seen, path, call.protected, Parents::MustExist, true)?.at;
-        let Some(mut text) = all.text(at).cloned() else { return Err(workspace.root.fault(path, Errno::ENOENT)) };
+        let Some(before) = all.text(at) else { return Err(workspace.root.fault(path, Errno::ENOENT)) };
+        let encoded = Encoded::of(before);
+        let mut text = encoded.text.as_bytes().to_vec();
         let edited = edit(path, &mut text, std::slice::from_ref(wanted), number, stop).map_err(|fault| all.outdated(at, seen, fault))?;
-        all.set(at, Some(text));
+        let after = encoded.edited(path, &text)?;
+        let said = encoded.notes();
+        all.set(at, Some(after));
         let known = files.iter().position(|(known, _)| *known == at).unwrap_or_else(|| {
             files.push((at, FileChange { path: all.shown(at).clone(), change: Change::Modified, ..FileChange::default() }));
             files.len() - 1
         });
         let notes = &mut files[known].1.notes;
+        notes.extend(said.into_iter().filter(|said| !notes.contains(said)).collect::<Vec<_>>());
         if edited.replaced > 1 {
             notes.push(format!("edit {number} changed {} places", edited.replaced));
         }
         if !edited.tolerant.is_empty() {
             notes.push(format!("edit {number} was found only by ignoring white space: check the result"));
+        }
+        if !edited.alike.is_empty() {
+            notes.push(format!("edit {number} was found only by letters that look alike: check the result"));
         }
         if !edited.unescaped.is_empty() {
             notes.push(format!("edit {number} was found only without its backslashes, which were one level too many: check the result"));

@@ -9,8 +9,8 @@ use std::hash::Hasher;
 use std::ops::Range;
 
 use super::line_run::runs;
-use super::signs;
 use super::stop::Stop;
+use crate::alike::plain_bytes;
 
 /// How closely lines are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,8 +20,8 @@ pub(super) enum Level {
     End,
     /// But for white space at both sides.
     Around,
-    /// But for that, and for the kind of quotes, dashes and blanks.
-    Signs,
+    /// But for that, and for letters that look alike.
+    Alike,
 }
 
 impl Level {
@@ -30,7 +30,7 @@ impl Level {
         match self {
             Self::Exact => None,
             Self::End | Self::Around => Some("white space"),
-            Self::Signs => Some("white space and the kind of quotes, dashes and blanks"),
+            Self::Alike => Some("white space and the kind of quotes, dashes and blanks, or how letters are composed"),
         }
     }
 
@@ -40,7 +40,7 @@ impl Level {
             Self::Exact => line.into(),
             Self::End => line.trim_ascii_end().into(),
             Self::Around => line.trim_ascii().into(),
-            Self::Signs => signs::plain(line),
+            Self::Alike => Cow::Owned(plain_bytes(line).trim_ascii().to_vec()),
         }
     }
 }
@@ -159,8 +159,8 @@ mod tests {
         check(&lines, &["{", "a", "}"], Level::Exact, &[0]);
         check(&lines, &["{", "a"], Level::End, &[0, 6]);
         check(&lines, &["{", "a"], Level::Around, &[0, 3, 6]);
-        check(&lines, &["a", "\"b\"", "{"], Level::Signs, &[4]);
-        check(&lines, &["a", "none"], Level::Signs, &[]);
+        check(&lines, &["a", "\"b\"", "{"], Level::Alike, &[4]);
+        check(&lines, &["a", "none"], Level::Alike, &[]);
         // Nothing stands in front of the first line, or behind the last.
         check(&lines, &["x", "{"], Level::Exact, &[]);
         check(&lines, &["a", "x"], Level::Exact, &[]);

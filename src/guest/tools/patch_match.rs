@@ -1,7 +1,7 @@
 //! Where the hunks of a patch go: pure work on the lines of one file.
 //!
 //! A hunk belongs where its lines stand exactly, at the line that it names. Otherwise it belongs where they stand exactly, and then where
-//! they stand but for white space, and then but for the kind of quotes, dashes and blanks, if that is one place alone; a line `@@ like this` that stands there once narrows it down to what follows it.
+//! they stand but for white space, and then but for letters that look alike, if that is one place alone; a line `@@ like this` that stands there once narrows it down to what follows it.
 //!
 //! What is left open then depends on the form of the patch, as those who know it expect. Of sections that show lines around a change the first
 //! place behind the hunk before is taken. Of a unified diff whose hunk stands nowhere, up to two of the outermost lines around it are passed
@@ -14,8 +14,8 @@ use super::edit_indent::Indents;
 use super::patch_lines::Index;
 use super::patch_lines::Level;
 use super::patch_lines::Taken;
-use super::signs;
 use super::stop::Stop;
+use crate::alike::plain_bytes;
 use podbay_wire::Hunk;
 use podbay_wire::PatchForm;
 use podbay_wire::PatchLine;
@@ -128,7 +128,7 @@ pub(super) fn apply(text: &[u8], hunks: &[Hunk], stop: &Stop<'_>) -> Result<Patc
         if let Some(named) = hunk.line.filter(|&named| named != line && level == Level::Exact) {
             notes.push(format!("hunk {number} was found at line {line}, not {named}"));
         }
-        let new = matches!(level, Level::Around | Level::Signs).then(|| text.indented(&hunk, &range));
+        let new = matches!(level, Level::Around | Level::Alike).then(|| text.indented(&hunk, &range));
         cursor = range.end;
         taken.take(&range);
         placed.push(Placed { range, hunk, new });
@@ -174,6 +174,9 @@ impl<'a> Text<'a> {
             guessed: false,
             others: Vec::new(),
         };
+        if old.is_empty() && hunk.miscounted {
+            return Err(Why::Nowhere { applied: false });
+        }
         if old.is_empty() {
             let anchor = anchor.map_err(no_anchor)?.map(|(at, _)| at);
             return self.find_gap(hunk, anchor, taken).map(|at| found(at, Level::Exact));
@@ -183,13 +186,16 @@ impl<'a> Text<'a> {
         let at_end = |at: &usize| !hunk.at_end || at + old.len() == self.lines().len();
         let fits = |at: &usize| *at >= begin && taken.leaves(&(*at..at + old.len())) && at_end(at);
         // Where it fits as it says, it is not looked for anywhere else.
-        if let Some(at) = named(hunk, 0).filter(|at| self.index.is_at(*at, &old, Level::Exact)).filter(fits) {
+        if let Some(at) = named(hunk, 0).filter(|_| !hunk.miscounted).filter(|at| self.index.is_at(*at, &old, Level::Exact)).filter(fits) {
             anchor.map_err(no_anchor)?;
             return Ok(found(at, Level::Exact));
         }
+        if hunk.miscounted {
+            return self.find_only(&old, begin, &fits).map(|(at, level)| found(at, level));
+        }
         let is_in_order = hunk.form == PatchForm::Sections && hunk.line.is_none() && has_context(hunk);
         let next = anchor.ok().filter(|_| is_in_order).map(|anchor| anchor.map_or(cursor, |(at, _)| at.max(cursor)));
-        for level in [Level::Exact, Level::End, Level::Around, Level::Signs] {
+        for level in [Level::Exact, Level::End, Level::Around, Level::Alike] {
             let from = |from: usize, n: usize| self.index.places(&old, level, from.max(begin)).filter(fits).take(n).collect::<Vec<_>>();
             let behind = next.map_or_else(Vec::new, |next| from(next, MAX_PLACES));
             // Where there are several, what lies before them, and may all be taken, is not looked through.
@@ -226,6 +232,19 @@ impl<'a> Text<'a> {
         fuzzy.ok_or(Why::Nowhere { applied })
     }
 
+    /// Finds the only place of lines of which one may be missing.
+    fn find_only(&self, old: &[&[u8]], begin: usize, fits: &impl Fn(&usize) -> bool) -> Result<(usize, Level), Why> {
+        for level in [Level::Exact, Level::End, Level::Around, Level::Alike] {
+            let places: Vec<usize> = self.index.places(old, level, begin).filter(fits).take(MAX_PLACES).collect();
+            match places.as_slice() {
+                [] => {}
+                [only] => return Ok((*only, level)),
+                several => return Err(Why::Ambiguous(several.iter().map(|at| *at as u64 + 1).collect())),
+            }
+        }
+        Err(Why::Nowhere { applied: false })
+    }
+
     /// Returns the lines that a hunk shows. The mark in front of a file's first line is none of it, whether the hunk shows it or not.
     pub(super) fn old<'b>(&self, hunk: &'b Hunk) -> Vec<&'b [u8]> {
         let mut old: Vec<&[u8]> = hunk.old().map(bare).collect();
@@ -259,10 +278,9 @@ impl<'a> Text<'a> {
         for anchor in &hunk.anchors {
             let wanted = anchor.as_bytes().trim_ascii();
             let begin = at.map_or(0, |at: usize| at + 1);
-            let fits = |line: &[u8], how: Fits, by_signs: bool| {
-                let (line, wanted) =
-                    if by_signs { (signs::plain(line), signs::plain(wanted)) } else { (line.trim_ascii().into(), wanted.into()) };
-                let (line, wanted) = (line.as_ref(), wanted.as_ref());
+            let fits = |line: &[u8], how: Fits, by_likeness: bool| {
+                let (line, wanted) = if by_likeness { (plain_bytes(line), plain_bytes(wanted)) } else { (line.into(), wanted.into()) };
+                let (line, wanted) = (line.trim_ascii(), wanted.trim_ascii());
                 match how {
                     Fits::Whole => line == wanted,
                     // `def f` is no beginning of `def find()`.
@@ -275,14 +293,15 @@ impl<'a> Text<'a> {
             };
             // What lies in the outer one comes before what only follows it.
             let ends = [at.map_or(self.lines().len(), |at| self.end_of_block(at)), self.lines().len()];
-            let looks =
-                |by_signs| ends.into_iter().flat_map(move |end| [Fits::Whole, Fits::Words, Fits::Start].map(|how| (end, how, by_signs)));
-            let all = |(end, how, by_signs)| match (how, by_signs) {
+            let looks = |by_likeness| {
+                ends.into_iter().flat_map(move |end| [Fits::Whole, Fits::Words, Fits::Start].map(|how| (end, how, by_likeness)))
+            };
+            let all = |(end, how, by_likeness)| match (how, by_likeness) {
                 (Fits::Whole, false) if !wanted.is_empty() => {
                     self.index.places(&[wanted], Level::Around, begin).take_while(|at| *at < end).collect::<Vec<usize>>()
                 }
                 _ if self.index.is_stopped() => Vec::new(),
-                _ => (begin..end).filter(|at| fits(self.lines()[*at], how, by_signs)).collect(),
+                _ => (begin..end).filter(|at| fits(self.lines()[*at], how, by_likeness)).collect(),
             };
             let lines = looks(false).chain(looks(true)).map(all).find(|lines| !lines.is_empty()).unwrap_or_default();
             // Inside an outer one the first is meant; the outermost is looked for behind the hunk before.

@@ -2,12 +2,15 @@ use std::fs::File;
 use std::io::BufRead;
 use std::io::BufReader;
 use std::io::Read as _;
+use std::io::Seek as _;
 use std::sync::atomic::AtomicBool;
 
 use nix::sys::stat::FileStat;
 
 use super::MAX_OUTPUT;
 use super::Workspace;
+use super::edit_file::MAX_BYTES;
+use super::encoded::Encoded;
 use super::invalid;
 use super::mark::Marking;
 use super::mark::read_on;
@@ -30,7 +33,7 @@ use podbay_wire::ReadFile;
 use podbay_wire::message::Data;
 
 /// How far a file is looked at for NUL bytes; git and ripgrep look about as far.
-const SNIFFED: usize = 8 * 1024;
+pub(super) const SNIFFED: usize = 8 * 1024;
 
 /// UTF-16 is turned into UTF-8 as a whole, so it has a bound of its own.
 const MAX_UTF16: u64 = 16 * 1024 * 1024;
@@ -119,7 +122,7 @@ fn read(workspace: &Workspace, seen: &Seen, path: &BytesPath, protected: bool, w
     let (file, stat) = workspace.root.open_file(path)?;
     let real = workspace.root.refuse_secret(path, &file, protected)?;
     let size = stat.st_size as u64;
-    let (found, is_utf16, mark) = pages(path, &file, &stat, wanted, stop)?;
+    let (found, encoding, mark) = pages(path, &file, &stat, wanted, stop)?;
     let page = match found {
         Found::Page(page) => page,
         Found::BehindTheEnd(n_lines) => {
@@ -128,14 +131,11 @@ fn read(workspace: &Workspace, seen: &Seen, path: &BytesPath, protected: bool, w
         }
     };
     let Page { text, n_lines, total_lines, more, cut_lines } = page;
-    let (text, is_lossy) = match String::from_utf8(text) {
-        Ok(text) => (text, false),
-        Err(error) => (String::from_utf8_lossy(error.as_bytes()).into_owned(), true),
-    };
-    let encoding = match (is_utf16, is_lossy) {
-        (true, _) => Encoding::Utf16,
-        (false, true) => Encoding::Lossy,
-        (false, false) => Encoding::Utf8,
+    let (text, encoding) = match String::from_utf8(text) {
+        // A page without a broken byte says nothing of those that are elsewhere.
+        Ok(text) if encoding == Encoding::Lossy && !text.contains(char::REPLACEMENT_CHARACTER) => (text, Encoding::Utf8),
+        Ok(text) => (text, encoding),
+        Err(error) => (String::from_utf8_lossy(error.as_bytes()).into_owned(), Encoding::Lossy),
     };
     // A line that was cut was not shown.
     let (n_shown, more_follows) = if cut_lines > 0 { (0, true) } else { (n_lines, more) };
@@ -145,8 +145,8 @@ fn read(workspace: &Workspace, seen: &Seen, path: &BytesPath, protected: bool, w
     Ok(FileText { text, first_line: wanted.first_line, n_lines, total_lines, bytes: size, more, cut_lines, encoding, ..nothing(path) })
 }
 
-/// Finds out what kind of text the file is and reads the page of it; the flag says whether it was UTF-16, the mark what all of it is.
-fn pages(path: &BytesPath, file: &File, stat: &FileStat, wanted: Wanted, stop: &Stop<'_>) -> Result<(Found, bool, Mark), Fault> {
+/// Finds out what kind of text the file is and reads the page of it; also returns how it is written and the mark of all of it.
+fn pages(path: &BytesPath, file: &File, stat: &FileStat, wanted: Wanted, stop: &Stop<'_>) -> Result<(Found, Encoding, Mark), Fault> {
     let size = stat.st_size as u64;
     let failed = |error: std::io::Error| {
         if stop.is_cancelled() {
@@ -173,7 +173,7 @@ fn pages(path: &BytesPath, file: &File, stat: &FileStat, wanted: Wanted, stop: &
         let found = page::read(text.as_bytes(), text.len() as u64, wanted).map_err(failed)?;
         read_on(&mut reader).map_err(failed)?;
         let mark = reader.into_inner().finish(file).map_err(failed)?;
-        return Ok((found, true, mark));
+        return Ok((found, Encoding::Utf16, mark));
     }
     if let Some(kind) = binary_kind(start) {
         return Err(Fault::Binary { path: path.clone(), bytes: size, kind: kind.into() });
@@ -186,7 +186,31 @@ fn pages(path: &BytesPath, file: &File, stat: &FileStat, wanted: Wanted, stop: &
     let found = page::read(&mut reader, size, wanted).map_err(failed)?;
     read_on(&mut reader).map_err(failed)?;
     let mark = reader.into_inner().finish(file).map_err(failed)?;
-    Ok((found, false, mark))
+    let (found, encoding) = match &found {
+        Found::Page(page) if !page.text.is_ascii() && stat.st_size as u64 <= MAX_BYTES => {
+            match in_encoding(file, wanted).map_err(failed)? {
+                Some(other) => other,
+                None => (found, Encoding::Utf8),
+            }
+        }
+        _ => (found, Encoding::Utf8),
+    };
+    Ok((found, encoding, mark))
+}
+
+/// Reads a page of a file that is not UTF-8: all of it says what it is, as for an edit. `None`: it is UTF-8.
+fn in_encoding(mut file: &File, wanted: Wanted) -> std::io::Result<Option<(Found, Encoding)>> {
+    let mut bytes = Vec::new();
+    file.rewind()?;
+    file.take(MAX_BYTES).read_to_end(&mut bytes)?;
+    if std::str::from_utf8(&bytes).is_ok() {
+        return Ok(None);
+    }
+    let encoded = Encoded::of(&bytes);
+    let text = encoded.text.as_bytes();
+    let text = text.strip_prefix(UTF8_MARK).unwrap_or(text);
+    let found = page::read(text, text.len() as u64, wanted)?;
+    Ok(Some((found, encoded.guess().map_or(Encoding::Lossy, Encoding::Guessed))))
 }
 
 /// Names what a file is that no one should read as text.

@@ -57,6 +57,7 @@ use crate::root::file_type;
 use crate::root::join;
 use crate::root::not_a_file;
 use crate::root::split;
+use crate::root::with_slashes;
 use podbay_wire::BytesPath;
 use podbay_wire::Fault;
 use podbay_wire::Mark;
@@ -131,6 +132,9 @@ impl Place {
                 if let Some(stat) = &old {
                     check_regular(path, stat)?;
                 }
+                if old.is_none() && parents == Parents::Make {
+                    refuse_backslash(path, name)?;
+                }
                 root.refuse_protected(path, &folder, name, protected)?;
                 let linked = n_links > 0;
                 return Ok(Self { path: path.clone(), name: name.to_vec(), folder, old, linked, made });
@@ -173,10 +177,15 @@ impl Place {
 
     /// Returns the first bytes of the file, in which a mark of its encoding stands; of one that cannot be read, none.
     pub(super) fn mark_of_encoding(&self) -> Vec<u8> {
+        self.beginning(4).unwrap_or_default()
+    }
+
+    /// Returns so many bytes from the beginning of the file, if it can be read.
+    pub(super) fn beginning(&self, most: u64) -> Option<Vec<u8>> {
         let mut start = Vec::new();
-        // What is read before an error counts.
-        let _ = self.open().and_then(|(file, _)| file.take(4).read_to_end(&mut start).map_err(|error| fault(&self.path, errno_of(&error))));
-        start
+        let (file, _) = self.open().ok()?;
+        file.take(most).read_to_end(&mut start).ok()?;
+        Some(start)
     }
 
     /// Returns whether the last line end of the file is `\r\n`; a file that cannot be read, or has none near its end, has no say.
@@ -360,6 +369,7 @@ pub(super) fn make_folders(root: &Root, path: &BytesPath, parent: &[u8], made: &
         here = match root.beneath().open(&prefix, flags, Links::Follow) {
             Err(Errno::ENOENT) if names[at..].contains(&&b".."[..]) => return Err(root.fault(path, Errno::ENOENT)),
             Err(Errno::ENOENT) => {
+                refuse_backslash(path, name)?;
                 match mkdirat(&here, name, Mode::from_bits_truncate(0o777)) {
                     Ok(()) => made.0.push((here, name.to_vec())),
                     // Somebody else made it, or a link stands there that leads nowhere; opening it tells.
@@ -372,6 +382,20 @@ pub(super) fn make_folders(root: &Root, path: &BytesPath, parent: &[u8], made: &
         };
     }
     Ok(here)
+}
+
+/// Refuses to make a name with a backslash in it: where a path is written as on Windows, folders are meant. One that is there is what it is.
+pub(super) fn refuse_backslash(path: &BytesPath, name: &[u8]) -> Result<(), Fault> {
+    match with_slashes(path).filter(|_| name.contains(&b'\\')) {
+        Some(slashed) => Err(refused(
+            path,
+            format!(
+                "a backslash is no separator here but a letter of the name, and nothing has this name; write {slashed}. Nothing was changed; a name \
+                 that is to have a backslash in it can be made with a command"
+            ),
+        )),
+        None => Ok(()),
+    }
 }
 
 /// A new file beside the one it will replace; it is gone when it is dropped without [`Temporary::keep`].

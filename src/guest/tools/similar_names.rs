@@ -1,3 +1,5 @@
+use crate::alike::plain_bytes;
+
 /// Most names given.
 const MAX_GIVEN: usize = 3;
 
@@ -13,11 +15,11 @@ pub(crate) struct SimilarNames {
 
 impl SimilarNames {
     pub(crate) fn to(wanted: &[u8]) -> Self {
-        Self { wanted: wanted.to_ascii_lowercase(), found: Vec::new() }
+        Self { wanted: plain_bytes(wanted).to_ascii_lowercase(), found: Vec::new() }
     }
 
     pub(crate) fn offer(&mut self, name: &[u8]) {
-        let Some(distance) = self.distance(&name.to_ascii_lowercase()) else { return };
+        let Some(distance) = self.distance(&plain_bytes(name).to_ascii_lowercase()) else { return };
         let key = (distance, name.to_vec());
         let at = self.found.partition_point(|other| *other < key);
         if at < MAX_GIVEN {

@@ -11,6 +11,7 @@ use super::invalid;
 use super::save::MadeFolders;
 use super::save::Parents;
 use super::save::make_folders;
+use super::save::refuse_backslash;
 use crate::beneath::Links;
 use crate::root::Root;
 use crate::root::fault;
@@ -67,6 +68,9 @@ impl Spot {
         };
         if bytes.ends_with(b"/") && stat.as_ref().is_some_and(|stat| file_type(stat) != SFlag::S_IFDIR) {
             return Err(Fault::NotDirectory { path: path.clone() });
+        }
+        if stat.is_none() && parents == Parents::Make {
+            refuse_backslash(path, name)?;
         }
         root.refuse_protected(path, &folder, name, protected)?;
         let real = join(root.real(path, &folder)?.as_bytes(), name);

@@ -118,6 +118,11 @@ impl Transaction {
         Ok(Taken { at: self.files.len() - 1, by_link })
     }
 
+    /// Returns whether a file that was taken in lies in this place.
+    pub(super) fn is_at(&self, at: usize, real: &[u8]) -> bool {
+        self.files[at].real == real
+    }
+
     /// Returns what a file holds by now, if it is there.
     pub(super) fn text(&self, at: usize) -> Option<&Vec<u8>> {
         self.files[at].now.as_ref()

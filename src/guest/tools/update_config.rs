@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::Workspace;
 use super::edit_report::diff;
+use super::encoded::Encoded;
 use super::headings::Heading;
 use super::headings::outline;
 use super::save::Parents;
@@ -46,22 +47,34 @@ pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &UpdateConfig) -> Re
         let (text, stat) = read(&place, &path, true)?;
         (text, Some(stat))
     };
-    let text = String::from_utf8(before).map_err(|_| Fault::NotUtf8 { path: path.clone() })?;
-    let after = replace(&text, &call.section, &call.content).map_err(|problem| refused(&path, problem))?;
+    let encoded = Encoded::of(&before);
+    let text = encoded.text.as_ref();
+    let after = replace(text, &call.section, &call.content).map_err(|problem| refused(&path, problem))?;
     if after == text {
         return Err(refused(&path, format!("the section `{}` says that already; nothing was changed", call.section)));
     }
     let real = seen.real(&workspace.root, &place)?;
     let _ = seen.last(&real);
     seen.settle()?;
-    place.save(after.as_bytes(), stat.as_ref())?;
+    let bytes = encoded.edited(&path, after.as_bytes())?;
+    place.save(&bytes, stat.as_ref())?;
     if created {
-        seen.wrote(&real, after.as_bytes());
+        seen.wrote(&real, &bytes);
     } else {
-        seen.changed(&real, text.as_bytes(), after.as_bytes());
+        seen.changed(&real, &before, &bytes);
     }
     let diff = diff(FILE, text.as_bytes(), after.as_bytes());
-    Ok(Edited { path, replaced: 1, created, tolerant: Vec::new(), unescaped: Vec::new(), diff, memos: Vec::new() })
+    Ok(Edited {
+        path,
+        replaced: 1,
+        created,
+        tolerant: Vec::new(),
+        unescaped: Vec::new(),
+        alike: Vec::new(),
+        notes: encoded.notes(),
+        diff,
+        memos: Vec::new(),
+    })
 }
 
 /// Whether there is a file of this name that says something; one that cannot be read may.

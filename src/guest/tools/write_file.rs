@@ -1,16 +1,20 @@
 use std::borrow::Cow;
 
 use super::Workspace;
+use super::edit_file::MAX_BYTES;
 use super::edit_file::check_encoding;
+use super::encoded::Encoded;
+use super::keep_form::in_form_of;
 use super::save::Parents;
 use super::save::Place;
 use super::seen::Seen;
+use podbay_wire::BytesPath;
 use podbay_wire::Fault;
 use podbay_wire::WriteFile;
 use podbay_wire::Written;
 
-/// The content is taken as the model gave it: line ends of an old file are not carried over to a new text. What is appended gets those of
-/// the line before it, unless the model wrote `\r` itself and so means what it says.
+/// A new text gets what a model is not shown of the old one: see `keep_form`. What is appended gets the line ends of the line before it, unless
+/// the model wrote `\r` itself and so means what it says, and the encoding of the file.
 pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &WriteFile) -> Result<Written, Fault> {
     let _changing = workspace.changing();
     let place = Place::find(&workspace.root, &call.path, call.protected, Parents::Make)?;
@@ -18,6 +22,7 @@ pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &WriteFile) -> Resul
     let content = call.content.as_bytes();
     let appended = call.append && !created;
     let real = seen.real(&workspace.root, &place)?;
+    let notes;
     let bytes = if appended {
         check_encoding(&call.path, &place.mark_of_encoding())?;
         let content = if !content.contains(&b'\r') && place.ends_lines_with_returns() {
@@ -25,6 +30,8 @@ pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &WriteFile) -> Resul
         } else {
             Cow::Borrowed(content)
         };
+        let (content, said) = in_encoding_of(&place, &call.path, content)?;
+        notes = said;
         // Of a file that was never read, no more is known than its end.
         let last = seen.last(&real);
         seen.settle()?;
@@ -51,11 +58,27 @@ pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &WriteFile) -> Resul
             }
             None => None,
         };
-        place.save(content, read.as_ref()).map_err(|fault| if read.is_some() { stale(fault) } else { fault })?;
-        seen.wrote(&real, content);
+        let old = if created { None } else { place.beginning(MAX_BYTES) };
+        let (content, kept) = old.map_or_else(|| (content.to_vec(), Vec::new()), |old| in_form_of(&old, &call.content));
+        notes = kept;
+        place.save(&content, read.as_ref()).map_err(|fault| if read.is_some() { stale(fault) } else { fault })?;
+        seen.wrote(&real, &content);
         content.len() as u64
     };
-    Ok(Written { path: workspace.root.relative(&call.path)?, bytes, created, appended, memos: Vec::new() })
+    Ok(Written { path: workspace.root.relative(&call.path)?, bytes, created, appended, notes, memos: Vec::new() })
+}
+
+/// Returns a text that is to be appended in the encoding of what stands there, and what is to be said of it. Of a file that is very long its
+/// beginning tells.
+fn in_encoding_of<'a>(place: &Place, path: &BytesPath, content: Cow<'a, [u8]>) -> Result<(Cow<'a, [u8]>, Vec<String>), Fault> {
+    let Some(mut old) = (if content.is_ascii() { None } else { place.beginning(MAX_BYTES) }) else { return Ok((content, Vec::new())) };
+    if old.len() as u64 == MAX_BYTES {
+        // Not within a letter.
+        old.truncate(old.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1));
+    }
+    let encoded = Encoded::of(&old);
+    let all = encoded.edited(path, &[encoded.text.as_bytes(), &content].concat())?;
+    Ok((Cow::Owned(all[old.len()..].to_vec()), encoded.notes()))
 }
 
 /// Says what it means that a file is not the one that the model has seen.

@@ -10,7 +10,7 @@ fn ended(end: End, limit: Option<Limit>) -> Output {
 
 #[track_caller]
 fn check(output: &Output, printed: &str, expected: &str, ok: bool) {
-    let printed = Printed { head: printed.as_bytes().to_vec(), tail: Vec::new() };
+    let printed = Printed { head: printed.as_bytes().to_vec(), tail: Vec::new(), meant: Vec::new() };
     let rendered = render(output, &printed, &Options::default(), 2000);
     assert_eq!(fit(&rendered, 2000, None), expected);
     assert_eq!(rendered.ok, ok);
@@ -127,7 +127,7 @@ fn a_long_result_keeps_its_ends_and_names_the_artifact() {
 #[test]
 fn a_cut_result_of_which_only_a_part_was_kept_says_so() {
     let half = |name: &str| (0..500).map(|n| format!("{name} {n}\n")).collect::<String>().into_bytes();
-    let printed = Printed { head: half("head"), tail: half("tail") };
+    let printed = Printed { head: half("head"), tail: half("tail"), meant: Vec::new() };
     let n_kept = (printed.head.len() + printed.tail.len()) as u64;
     let (omitted_bytes, output_bytes) = (1_200_000_000, 1_200_000_000 + n_kept);
     let output = Output::Command(CommandEnded { output_bytes, omitted_bytes, ..CommandEnded::plain(End::Exited { code: 0 }) });
@@ -165,7 +165,14 @@ fn a_page_that_is_too_long_is_cut_at_a_line() {
 #[test]
 fn one_of_something_is_one() {
     let written = |bytes| {
-        let output = Output::Written(podbay_wire::Written { path: "a".into(), bytes, created: true, appended: false, memos: Vec::new() });
+        let output = Output::Written(podbay_wire::Written {
+            path: "a".into(),
+            bytes,
+            created: true,
+            appended: false,
+            notes: Vec::new(),
+            memos: Vec::new(),
+        });
         render(&output, &Printed::default(), &Options::default(), 1000).body
     };
     assert!(written(1).ends_with("a (1 byte)") && written(2).ends_with("a (2 bytes)"), "{}", written(1));

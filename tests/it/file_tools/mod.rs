@@ -1,8 +1,10 @@
 //! The file tools on a real folder, through the call that the guest makes.
 
+mod alike;
 mod arranging;
 mod by_name;
 mod editing;
+mod encodings;
 mod globbing;
 mod listing;
 mod patching;

@@ -85,10 +85,15 @@ fn a_reader_sees_the_old_or_the_new_file_and_nothing_between() {
 }
 
 #[test]
-fn what_the_model_gives_is_what_stands_there() {
-    let project = Project::new(&[("f", "a\r\nb\r\n")]);
-    project.write("f", "c\nd").expect("writes");
-    assert_eq!(project.bytes("f"), b"c\nd");
+fn what_the_model_gives_is_what_stands_there_in_the_form_that_the_file_had() {
+    let project = Project::new(&[("f", "a\r\nb\r\n"), ("g", "a\nb\n")]);
+    let written = project.write("f", "c\nd").expect("writes");
+    assert_eq!(
+        (project.bytes("f"), written.bytes, written.notes),
+        (b"c\r\nd".to_vec(), 4, vec!["its line ends are CRLF as before".to_owned()])
+    );
+    let written = project.write("g", "c\nd").expect("writes");
+    assert_eq!((project.bytes("g"), written.bytes, written.notes), (b"c\nd".to_vec(), 3, vec![]));
     project.write("f", "").expect("writes nothing");
     assert_eq!(project.bytes("f"), b"");
 }

@@ -1,0 +1,330 @@
+//! The text of a file that is not UTF-8: what a model is shown of it, what its edits match, and the bytes of what they make.
+//!
+//! Nothing in a file says for certain which of the older encodings it has. It is shown in the one that its bytes look like, by the rules of
+//! web browsers, and that is a guess: a few letters can be of several. So new text is never written by the guess. What stays keeps its bytes,
+//! whatever they stand for; ASCII is ASCII in all of these encodings; and a letter that stands in the file already is written with the bytes that
+//! it has there. Of these the bytes are certain, even where the guess is wrong, since they will look as what the model copied them from. Any
+//! other letter is refused.
+//!
+//! A text that is UTF-8 but for a few broken bytes is still UTF-8; those stay what they are.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::ops::Range;
+
+use chardetng::EncodingDetector;
+use chardetng::Iso2022JpDetection;
+use chardetng::Utf8Detection;
+use encoding_rs::DecoderResult;
+use encoding_rs::Encoding;
+use encoding_rs::WINDOWS_1252;
+use imara_diff::Algorithm;
+use imara_diff::Diff;
+use imara_diff::Hunk;
+use imara_diff::InternedInput;
+
+use podbay_wire::BytesPath;
+use podbay_wire::Fault;
+
+/// A file's text, in UTF-8, over the bytes that stand for it.
+#[derive(Debug)]
+pub(super) struct Encoded<'a> {
+    pub(super) text: Cow<'a, str>,
+    /// Where it is not simply its bytes.
+    other: Option<Other<'a>>,
+}
+
+#[derive(Debug)]
+struct Other<'a> {
+    /// What the bytes look like; `None`: UTF-8, but for those that are shown as U+FFFD.
+    guess: Option<&'static Encoding>,
+    bytes: &'a [u8],
+    /// How many bytes each letter has.
+    lengths: Vec<u8>,
+}
+
+impl<'a> Encoded<'a> {
+    pub(super) fn of(bytes: &'a [u8]) -> Self {
+        let broken = match std::str::from_utf8(bytes) {
+            Ok(text) => return Self { text: Cow::Borrowed(text), other: None },
+            Err(_) => broken_utf8(bytes),
+        };
+        let (guess, (text, lengths)) = match broken {
+            Some(broken) => (None, broken),
+            None => decoded(bytes),
+        };
+        Self { text: Cow::Owned(text), other: Some(Other { guess, bytes, lengths }) }
+    }
+
+    /// Returns what the file is not UTF-8 but looks like.
+    pub(super) fn guess(&self) -> Option<String> {
+        self.other.as_ref().and_then(|other| other.guess).map(name)
+    }
+
+    /// Returns what is to be said of what was written there.
+    pub(super) fn notes(&self) -> Vec<String> {
+        let said = |guess| format!("the file is not UTF-8: it was written in the encoding that it has, which looks like {guess}");
+        self.guess().map(said).into_iter().collect()
+    }
+
+    /// Returns the bytes of a text that takes the place of this one; the error is a letter whose bytes are not certain.
+    pub(super) fn with(&self, after: &str) -> Result<Vec<u8>, char> {
+        match &self.other {
+            None => Ok(after.as_bytes().to_vec()),
+            Some(other) => other.with(&self.text, after),
+        }
+    }
+
+    /// The same, for a file that is left as it is where that cannot be.
+    pub(super) fn edited(&self, path: &BytesPath, after: &[u8]) -> Result<Vec<u8>, Fault> {
+        let after = std::str::from_utf8(after).expect("an edit puts texts into a text");
+        self.with(after).map_err(|letter| not_utf8(path, &self.guess().unwrap_or_else(|| "broken UTF-8".to_owned()), Some(letter)))
+    }
+}
+
+impl Other<'_> {
+    fn with(&self, before: &str, after: &str) -> Result<Vec<u8>, char> {
+        let lines = InternedInput::new(before, after);
+        let mut diff = Diff::compute(Algorithm::Histogram, &lines);
+        diff.postprocess_lines(&lines);
+        let known = self.known(before);
+        // Where each line begins, in the text, among its letters and in the bytes.
+        let mut starts = vec![(0, 0, 0)];
+        let (mut at_text, mut at_letter, mut at_byte) = (0, 0, 0);
+        for token in &lines.before {
+            let line = lines.interner[*token];
+            let n_letters = line.chars().count();
+            at_byte += self.lengths[at_letter..at_letter + n_letters].iter().map(|length| usize::from(*length)).sum::<usize>();
+            (at_text, at_letter) = (at_text + line.len(), at_letter + n_letters);
+            starts.push((at_text, at_letter, at_byte));
+        }
+        let mut out = Vec::with_capacity(self.bytes.len());
+        let mut done = 0;
+        let after = |lines_of: Range<u32>| {
+            lines.after[lines_of.start as usize..lines_of.end as usize].iter().map(|line| lines.interner[*line]).collect::<String>()
+        };
+        for Hunk { before: old, after: new } in diff.hunks() {
+            out.extend_from_slice(&self.bytes[done..starts[old.start as usize].2]);
+            done = starts[old.end as usize].2;
+            // As many as before take their places one by one.
+            let pairs = if old.len() == new.len() {
+                old.zip(new).map(|(old, new)| (old..old + 1, new..new + 1)).collect()
+            } else {
+                vec![(old, new)]
+            };
+            for (old, new) in pairs {
+                let (begin, end) = (starts[old.start as usize], starts[old.end as usize]);
+                let old =
+                    Part { text: &before[begin.0..end.0], lengths: &self.lengths[begin.1..end.1], bytes: &self.bytes[begin.2..end.2] };
+                self.change(&old, &after(new), &known, &mut out)?;
+            }
+        }
+        out.extend_from_slice(&self.bytes[done..]);
+        Ok(out)
+    }
+
+    /// Writes what takes the place of a part: letters at its beginning and its end that stay keep their bytes.
+    fn change(&self, old: &Part<'_>, new: &str, known: &HashMap<char, Option<&[u8]>>, out: &mut Vec<u8>) -> Result<(), char> {
+        let same = |(one, other): &(char, char)| one == other;
+        let n_head = old.text.chars().zip(new.chars()).take_while(same).count();
+        let (n_old, n_new) = (old.text.chars().count(), new.chars().count());
+        let most = n_old.min(n_new) - n_head;
+        let n_tail = old.text.chars().rev().zip(new.chars().rev()).take(most).take_while(same).count();
+        let bytes = |lengths: &[u8]| lengths.iter().map(|length| usize::from(*length)).sum::<usize>();
+        out.extend_from_slice(&old.bytes[..bytes(&old.lengths[..n_head])]);
+        for letter in new.chars().skip(n_head).take(n_new - n_head - n_tail) {
+            match known.get(&letter) {
+                _ if letter.is_ascii() => out.push(letter as u8),
+                Some(Some(bytes)) => out.extend_from_slice(bytes),
+                None if self.guess.is_none() && letter != char::REPLACEMENT_CHARACTER => {
+                    out.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes());
+                }
+                Some(None) | None => return Err(letter),
+            }
+        }
+        out.extend_from_slice(&old.bytes[old.bytes.len() - bytes(&old.lengths[n_old - n_tail..])..]);
+        Ok(())
+    }
+
+    /// Returns the bytes of each letter that is not ASCII; none for one that stands there with different ones.
+    fn known(&self, text: &str) -> HashMap<char, Option<&[u8]>> {
+        let mut known: HashMap<char, Option<&[u8]>> = HashMap::new();
+        let mut at = 0;
+        for (letter, length) in text.chars().zip(&self.lengths) {
+            let bytes = &self.bytes[at..at + usize::from(*length)];
+            at += bytes.len();
+            if letter.is_ascii() {
+                continue;
+            }
+            match known.entry(letter) {
+                Entry::Occupied(mut entry) if *entry.get() != Some(bytes) => drop(entry.insert(None)),
+                Entry::Occupied(_) => {}
+                Entry::Vacant(entry) => drop(entry.insert(Some(bytes))),
+            }
+        }
+        known
+    }
+}
+
+struct Part<'a> {
+    text: &'a str,
+    lengths: &'a [u8],
+    bytes: &'a [u8],
+}
+
+/// The fault for a file whose encoding a text written in UTF-8 would spoil.
+pub(super) fn not_utf8(path: &BytesPath, encoding: &str, letter: Option<char>) -> Fault {
+    Fault::NotUtf8 { path: path.clone(), encoding: encoding.to_owned(), letter }
+}
+
+/// Returns which UTF-16 the mark in front of a text says that it is.
+pub(super) fn utf16(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        [0xff, 0xfe, ..] => Some("UTF-16LE"),
+        [0xfe, 0xff, ..] => Some("UTF-16BE"),
+        _ => None,
+    }
+}
+
+/// Returns the text of what is UTF-8 but for a few bytes: more of its letters are UTF-8 than are not, which no text in another encoding has.
+fn broken_utf8(bytes: &[u8]) -> Option<(String, Vec<u8>)> {
+    let (mut text, mut lengths) = (String::with_capacity(bytes.len()), Vec::with_capacity(bytes.len()));
+    let (mut n_letters, mut n_broken) = (0_usize, 0_usize);
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        lengths.extend(chunk.valid().chars().map(|letter| letter.len_utf8() as u8));
+        n_letters += chunk.valid().chars().filter(|letter| !letter.is_ascii()).count();
+        if !chunk.invalid().is_empty() {
+            text.push(char::REPLACEMENT_CHARACTER);
+            lengths.push(chunk.invalid().len() as u8);
+            n_broken += 1;
+        }
+    }
+    (n_letters > n_broken).then_some((text, lengths))
+}
+
+/// Returns the encoding that bytes look like, the text they are in it, and how many bytes each of its letters has.
+fn decoded(bytes: &[u8]) -> (Option<&'static Encoding>, (String, Vec<u8>)) {
+    let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
+    detector.feed(bytes, true);
+    let guess = detector.guess(None, Utf8Detection::Deny);
+    // In this one all bytes are letters.
+    let or_any = || letters(bytes, WINDOWS_1252).map(|letters| (Some(WINDOWS_1252), letters));
+    letters(bytes, guess).map(|letters| (Some(guess), letters)).or_else(or_any).expect("each byte is a letter of windows-1252")
+}
+
+/// Returns the letters that bytes are in an encoding; `None`: some are none, or not one by one.
+fn letters(bytes: &[u8], encoding: &'static Encoding) -> Option<(String, Vec<u8>)> {
+    let mut decoder = encoding.new_decoder_without_bom_handling();
+    let (mut text, mut lengths) = (String::with_capacity(bytes.len() * 2), Vec::with_capacity(bytes.len()));
+    let mut length = 0;
+    for at in 0..bytes.len() {
+        let mut letter = [0; 16];
+        let is_last = at + 1 == bytes.len();
+        let (result, _, written) = decoder.decode_to_utf8_without_replacement(&bytes[at..=at], &mut letter, is_last);
+        length += 1;
+        if result != DecoderResult::InputEmpty {
+            return None;
+        }
+        let letter = std::str::from_utf8(&letter[..written]).ok()?;
+        match letter.chars().count() {
+            0 => {}
+            1 => {
+                text.push_str(letter);
+                lengths.push(length);
+                length = 0;
+            }
+            _ => return None,
+        }
+    }
+    (length == 0).then_some((text, lengths))
+}
+
+/// Returns a name that `iconv` knows too, with the better known one of what most texts in it are.
+fn name(encoding: &'static Encoding) -> String {
+    if encoding == WINDOWS_1252 { "windows-1252 (Latin-1)".to_owned() } else { encoding.name().to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn bytes(encoding: &str, text: &str) -> Vec<u8> {
+        let encoding = Encoding::for_label(encoding.as_bytes()).expect("known");
+        let (bytes, _, lost) = encoding.encode(text);
+        assert!(!lost, "{text}");
+        bytes.into_owned()
+    }
+
+    /// Some lines in each encoding, of which one is changed.
+    const TEXTS: [(&str, &str, &str, &str); 8] = [
+        ("gbk", "菜单\n价格: 5\n结束\n", "5", "6"),
+        ("shift_jis", "メニュー\nprice: 5\n", "price: 5", "price: 6"),
+        ("euc-kr", "메뉴판입니다\n가격: 5\n", "5", "[6]"),
+        ("big5", "菜單與價格一覽\n價格: 5\n", ": 5", " = 6"),
+        ("euc-jp", "メニューの一覧です\n値段: 5\n", "5", "6"),
+        ("windows-1251", "Меню на сегодня\nцена: 5\n", "5", "6"),
+        ("windows-1252", "# Carte du café\r\nprice: 5\r\nend\r\n", "5", "6"),
+        ("windows-1250", "Příliš žluťoučký kůň úpěl\nmenu: 5\n", "5", "6"),
+    ];
+
+    #[test]
+    fn a_text_is_shown_in_the_encoding_that_it_looks_like_and_an_edit_keeps_all_other_bytes() {
+        for (encoding, text, old, new) in TEXTS {
+            let before = bytes(encoding, text);
+            let encoded = Encoded::of(&before);
+            assert_eq!(encoded.text, text, "{encoding} {:?}", encoded.guess());
+            let guess = encoded.guess().expect("it is not UTF-8").to_lowercase();
+            assert!(guess.starts_with(encoding), "{guess}");
+            let after = text.replace(old, new);
+            assert_eq!(encoded.with(&after), Ok(bytes(encoding, &after)), "{encoding}");
+        }
+    }
+
+    #[test]
+    fn a_letter_of_the_file_is_written_as_it_is_there_and_any_other_is_refused() {
+        for (encoding, text, _, _) in TEXTS {
+            let before = bytes(encoding, text);
+            let encoded = Encoded::of(&before);
+            let letters: String = text.chars().filter(|letter| !letter.is_ascii()).rev().collect();
+            let after = format!("{text}{letters}\n{letters}+");
+            assert_eq!(encoded.with(&after), Ok(bytes(encoding, &after)), "{encoding}");
+            assert_eq!(encoded.with(&format!("{text}€☃")), Err('€'), "{encoding}");
+        }
+    }
+
+    /// The control: of Latin-1 and Latin-2 the same bytes are other letters, and no length of a file tells them apart for certain.
+    #[test]
+    fn where_the_guess_is_wrong_the_bytes_are_right_all_the_same() {
+        let text = "cena: 5 zł\n";
+        let before = bytes("windows-1250", text);
+        let encoded = Encoded::of(&before);
+        let shown = encoded.text.replace('5', "6");
+        let shown = format!("{shown}{}", encoded.text);
+        assert_eq!(encoded.with(&shown), Ok(bytes("windows-1250", "cena: 6 zł\ncena: 5 zł\n")));
+    }
+
+    #[test]
+    fn broken_bytes_among_utf_8_stay_and_new_letters_are_utf_8() {
+        let before = b"caf\xc3\xa9 d\xc3\xa9j\xc3\xa0\nbroken \xff here\nand \xfe\n";
+        let encoded = Encoded::of(before);
+        assert_eq!((encoded.text.as_ref(), encoded.guess()), ("café déjà\nbroken \u{fffd} here\nand \u{fffd}\n", None));
+        let after = encoded.text.replace("here", "hère").replace("café", "thé");
+        assert_eq!(encoded.with(&after), Ok(b"th\xc3\xa9 d\xc3\xa9j\xc3\xa0\nbroken \xff h\xc3\xa8re\nand \xfe\n".to_vec()));
+        // Which of the two is meant is not certain.
+        assert_eq!(encoded.with(&format!("{}\u{fffd}", encoded.text)), Err('\u{fffd}'));
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_the_bytes_are_the_text_as_it_is_gives_them_back(before in proptest::collection::vec(any::<u8>(), 0..64), more in "[ -~\n]{0,8}") {
+            let encoded = Encoded::of(&before);
+            prop_assert_eq!(encoded.with(&encoded.text), Ok(before.clone()));
+            let after = format!("{more}{}", encoded.text);
+            prop_assert_eq!(encoded.with(&after), Ok([more.as_bytes(), &before].concat()));
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! A whole new text for a file that is there: it keeps what a model is not shown of the old one, which is the byte order mark, the encoding and the
+//! line ends. What cannot be kept is said.
+
+use super::edit_line_ends::LineEnds;
+use super::edit_line_ends::n_line_ends;
+use super::encoded::Encoded;
+use super::encoded::utf16;
+use super::read_file::SNIFFED;
+use super::read_file::binary_kind;
+
+const MARK: &str = "\u{feff}";
+
+/// Returns the bytes of a new text in the form of the old one, and what is to be said of them.
+pub(super) fn in_form_of(old: &[u8], new: &str) -> (Vec<u8>, Vec<String>) {
+    let mut notes = Vec::new();
+    if let Some(encoding) = utf16(old) {
+        let is_little = encoding == "UTF-16LE";
+        let unit = |pair: &[u8]| if is_little { u16::from_le_bytes([pair[0], pair[1]]) } else { u16::from_be_bytes([pair[0], pair[1]]) };
+        let before: String = char::decode_utf16(old.chunks_exact(2).skip(1).map(unit)).map(|letter| letter.unwrap_or('\u{fffd}')).collect();
+        let text = with_line_ends(&before, new.strip_prefix(MARK).unwrap_or(new), &mut notes);
+        notes.push(format!("it is {encoding} as before"));
+        let units = MARK.encode_utf16().chain(text.encode_utf16());
+        return (units.flat_map(|unit| if is_little { unit.to_le_bytes() } else { unit.to_be_bytes() }).collect(), notes);
+    }
+    if old.is_empty() || binary_kind(&old[..old.len().min(SNIFFED)]).is_some() {
+        return (new.as_bytes().to_vec(), notes);
+    }
+    let encoded = Encoded::of(old);
+    let mut text = with_line_ends(&encoded.text, new, &mut notes);
+    if encoded.text.starts_with(MARK) && !text.starts_with(MARK) {
+        text.insert_str(0, MARK);
+        notes.push("the byte order mark in front of it is kept".to_owned());
+    }
+    let guess = encoded.guess();
+    match (encoded.with(&text), guess) {
+        (Ok(bytes), Some(guess)) if !text.is_ascii() => {
+            notes.push(format!("it is not UTF-8 but {guess}, which the old text looked like"));
+            (bytes, notes)
+        }
+        (Ok(bytes), _) => (bytes, notes),
+        (Err(letter), Some(guess)) => {
+            notes.push(format!(
+                "the old text was not UTF-8 but looked like {guess}, and which bytes `{letter}` has there is not certain: the file is UTF-8 now"
+            ));
+            (text.into_bytes(), notes)
+        }
+        (Err(_), None) => {
+            notes.push("what is shown as \u{fffd} stood for broken bytes, and is that letter itself now".to_owned());
+            (text.into_bytes(), notes)
+        }
+    }
+}
+
+/// Gives a new text the line ends of the old one, unless it has `\r` itself and so means what it says.
+fn with_line_ends(old: &str, new: &str, notes: &mut Vec<String>) -> String {
+    let new = if new.contains('\r') {
+        new.to_owned()
+    } else {
+        let fitted = LineEnds::new(old.as_bytes()).fit(new.as_bytes(), b"", &(0..old.len()));
+        String::from_utf8(fitted).expect("line ends are text")
+    };
+    match (line_ends(old), line_ends(&new)) {
+        (Some(before), Some(now)) if before != now => notes.push(format!("its line ends were {before} and are {now} now")),
+        (Some(kept), Some(_)) if kept != "LF" => notes.push(format!("its line ends are {kept} as before")),
+        _ => {}
+    }
+    new
+}
+
+/// Returns which line ends a text has; `None`: it has none.
+fn line_ends(text: &str) -> Option<&'static str> {
+    match n_line_ends(text.as_bytes()) {
+        (_, 0) => None,
+        (0, _) => Some("LF"),
+        (n_returns, n) if n_returns == n => Some("CRLF"),
+        _ => Some("mixed"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(old: &[u8], new: &str, expected: &[u8], said: &str) {
+        let (bytes, notes) = in_form_of(old, new);
+        assert_eq!((bytes.escape_ascii().to_string(), notes.join("; ").as_str()), (expected.escape_ascii().to_string(), said));
+    }
+
+    #[test]
+    fn a_new_text_keeps_the_form_of_the_old_one() {
+        check(b"a\nb\n", "c\nd", b"c\nd", "");
+        check(b"a\r\nb\r\n", "c\nd\n", b"c\r\nd\r\n", "its line ends are CRLF as before");
+        check(b"\xef\xbb\xbfa\n", "b\n", b"\xef\xbb\xbfb\n", "the byte order mark in front of it is kept");
+        check(b"\xef\xbb\xbfa\n", "\u{feff}b\n", b"\xef\xbb\xbfb\n", "");
+        check(b"\xff\xfea\0\r\0\n\0", "\u{e9}\n", b"\xff\xfe\xe9\0\r\0\n\0", "its line ends are CRLF as before; it is UTF-16LE as before");
+        check(b"\xfe\xff\0a", "b\n", b"\xfe\xff\0b\0\n", "it is UTF-16BE as before");
+        let menu = b"# Carte du caf\xe9\r\nprice: 5\r\n";
+        check(
+            menu,
+            "caf\u{e9}: 6\n",
+            b"caf\xe9: 6\r\n",
+            "its line ends are CRLF as before; it is not UTF-8 but windows-1252 (Latin-1), which the old text looked like",
+        );
+        check(menu, "tea\n", b"tea\r\n", "its line ends are CRLF as before");
+        check(b"\xff\xd8\xff\xe0\r\n", "text\n", b"text\n", "");
+        check(b"", "a\r\n", b"a\r\n", "");
+    }
+
+    #[test]
+    fn what_is_not_kept_is_said() {
+        check(b"a\nb\n", "c\r\n", b"c\r\n", "its line ends were LF and are CRLF now");
+        check(b"a\r\nb\nc\n", "a\nb\nd\n", b"a\r\nb\nd\n", "its line ends are mixed as before");
+        check(b"a\r\nb\nc\n", "x\n", b"x\r\n", "its line ends were mixed and are CRLF now");
+        let said = "the old text was not UTF-8 but looked like windows-1252 (Latin-1), and which bytes `\u{e8}` has there is not certain: the file is UTF-8 now";
+        check(b"# Carte du caf\xe9\n", "cr\u{e8}me\n", "cr\u{e8}me\n".as_bytes(), said);
+    }
+}

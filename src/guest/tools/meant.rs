@@ -1,0 +1,194 @@
+//! The file that is meant by a name whose letters only look like those of its own name.
+//!
+//! It is taken where nothing has the very name and one name alone of that folder is alike, and the result says so. It gives nobody more than the
+//! very name would: where rules speak of paths by their names (a call by name), and where the name found is a protected one, nothing is taken
+//! for another.
+
+use nix::dir::Dir;
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+
+use crate::alike::plain_bytes;
+use crate::beneath::Links;
+use crate::root::MAX_NAMES;
+use crate::root::Root;
+use crate::root::join;
+use crate::root::names;
+use podbay_wire::ArchiveAction;
+use podbay_wire::BytesPath;
+use podbay_wire::Call;
+use podbay_wire::GitQuery;
+use podbay_wire::MeantName;
+use podbay_wire::Output;
+use podbay_wire::PatchAction;
+use podbay_wire::protected_name;
+
+/// What a call does with a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Use {
+    /// It must be there.
+    Finds,
+    /// It may be there, and is made where it is not.
+    Writes,
+    /// It is a new name, however much it looks like another; the folders on the way may be there.
+    Makes,
+}
+
+/// Returns a call with the names that are meant in it, and those that it did not give itself; `None`: it gives them all.
+pub(crate) fn find_names(root: &Root, call: &Call) -> Option<(Call, Vec<MeantName>)> {
+    if root.beneath().refuses_links() {
+        return None;
+    }
+    let mut found = Vec::new();
+    each_path(call, &mut |path, usage| found.push(find(root, path, usage)));
+    if found.iter().all(Option::is_none) {
+        return None;
+    }
+    let (mut call, mut names, mut found) = (call.clone(), Vec::new(), found.into_iter());
+    each_path_mut(&mut call, &mut |path, _| {
+        if let Some(found) = found.next().flatten() {
+            names.push(MeantName { given: std::mem::replace(path, found.clone()), found });
+        }
+    });
+    Some((call, names))
+}
+
+/// Says in what came of a call which names were meant.
+pub(crate) fn said(output: Output, names: Vec<MeantName>) -> Output {
+    match output {
+        // It speaks of the file by the name that it has.
+        output @ Output::Fault(_) => output,
+        output if names.is_empty() => output,
+        Output::Command(mut command) => {
+            let said = names.iter().map(|MeantName { given, found }| format!("{found} was taken for {given}, which looks like it"));
+            command.note = Some(command.note.into_iter().chain(said).collect::<Vec<_>>().join("; "));
+            Output::Command(command)
+        }
+        output => Output::Meant { names, output: Box::new(output) },
+    }
+}
+
+/// Makes a function that shows the paths of a call in their order, and what it does with each.
+macro_rules! each_path {
+    ($name:ident, $iter:ident, $($mutable:ident)?) => {
+        fn $name(call: &$($mutable)? Call, see: &mut dyn FnMut(&$($mutable)? BytesPath, Use)) {
+        match call {
+                Call::ReadFile(call) => call.path.$iter().for_each(|path| see(path, Use::Finds)),
+                Call::WriteFile(call) => see(&$($mutable)? call.path, Use::Writes),
+                Call::EditFile(call) => see(&$($mutable)? call.path, if call.create_if_missing { Use::Writes } else { Use::Finds }),
+                Call::MultiEdit(call) => call.edits.$iter().for_each(|edit| see(&$($mutable)? edit.path, Use::Finds)),
+                Call::EditLines(call) => see(&$($mutable)? call.path, Use::Finds),
+                Call::ApplyPatch(call) => {
+                    for file in &$($mutable)? call.files {
+                        match &$($mutable)? file.action {
+                            PatchAction::Add { .. } => see(&$($mutable)? file.path, Use::Makes),
+                            PatchAction::Delete { .. } => see(&$($mutable)? file.path, Use::Finds),
+                            PatchAction::Update { to, .. } => {
+                                see(&$($mutable)? file.path, Use::Finds);
+                                if let Some(to) = to {
+                                    see(to, Use::Makes);
+                                }
+                            }
+                        }
+                    }
+                }
+                Call::DeleteFile(call) => see(&$($mutable)? call.path, Use::Finds),
+                Call::CopyFile(call) => {
+                    see(&$($mutable)? call.source, Use::Finds);
+                    see(&$($mutable)? call.destination, Use::Makes);
+                }
+                Call::MoveFile(call) => {
+                    see(&$($mutable)? call.source, Use::Finds);
+                    see(&$($mutable)? call.destination, Use::Makes);
+                }
+                Call::Mkdir(call) => see(&$($mutable)? call.path, Use::Writes),
+                Call::Tree(call) => see(&$($mutable)? call.path, Use::Finds),
+                Call::ListDirectory(call) => see(&$($mutable)? call.path, Use::Finds),
+                Call::Glob(call) => see(&$($mutable)? call.path, Use::Finds),
+                Call::Grep(call) => see(&$($mutable)? call.path, Use::Finds),
+                Call::Archive(call) => match &$($mutable)? call.action {
+                    ArchiveAction::List => see(&$($mutable)? call.archive, Use::Finds),
+                    ArchiveAction::Create { source } => {
+                        see(source, Use::Finds);
+                        see(&$($mutable)? call.archive, Use::Makes);
+                    }
+                    ArchiveAction::Extract { into } => {
+                        see(&$($mutable)? call.archive, Use::Finds);
+                        see(into, Use::Writes);
+                    }
+                },
+                Call::Git(call) => {
+                    see(&$($mutable)? call.path, Use::Finds);
+                    match &$($mutable)? call.query {
+                        GitQuery::Diff { file, .. } | GitQuery::Log { file, .. } => file.$iter().for_each(|file| see(file, Use::Finds)),
+                        GitQuery::Commit { files, .. } => files.$iter().for_each(|file| see(file, Use::Finds)),
+                        GitQuery::Status | GitQuery::Branch(_) | GitQuery::Checkout { .. } | GitQuery::Stash(_) => {}
+                    }
+                }
+                Call::Cd(call) => see(&$($mutable)? call.path, Use::Finds),
+                Call::Bash(call) => call.working_directory.$iter().for_each(|path| see(path, Use::Finds)),
+                Call::Exec(call) => call.working_directory.$iter().for_each(|path| see(path, Use::Finds)),
+                Call::ByName { .. } | Call::UpdateConfig(_) | Call::Env(_) | Call::Processes(_) | Call::Hook(_) => {}
+            }
+        }
+    };
+}
+
+each_path!(each_path, iter,);
+each_path!(each_path_mut, iter_mut, mut);
+
+/// Finds what is meant by a path that leads to nothing.
+fn find(root: &Root, path: &BytesPath, usage: Use) -> Option<BytesPath> {
+    let relative = root.relative(path).ok()?;
+    let is_missing = |path: &[u8]| root.beneath().open(path, OFlag::O_PATH, Links::Follow).err() == Some(Errno::ENOENT);
+    if relative.is_empty() || !is_missing(relative.as_bytes()) {
+        return None;
+    }
+    let (mut found, mut is_other) = (Vec::new(), false);
+    let bare = relative.as_bytes().strip_suffix(b"/").unwrap_or(relative.as_bytes());
+    let mut left = bare.split(|byte| *byte == b'/').peekable();
+    while let Some(name) = left.next() {
+        let here = join(&found, name);
+        let is_new = usage == Use::Makes && left.peek().is_none();
+        if is_new || !is_missing(&here) {
+            found = here;
+            continue;
+        }
+        match alike(root, &found, name) {
+            Some(other) => (found, is_other) = (join(&found, &other), true),
+            None if usage == Use::Finds => return None,
+            // From here on it is made.
+            None => {
+                found = left.fold(here, |path, name| join(&path, name));
+                break;
+            }
+        }
+    }
+    if relative.as_bytes().ends_with(b"/") {
+        found.push(b'/');
+    }
+    let found = BytesPath::from_bytes(found);
+    let is_open = protected_name(&found).is_none_or(|protected| names(path, &protected));
+    (is_other && is_open).then_some(found)
+}
+
+/// Returns the only name in a folder that is alike, where nothing has the very name.
+fn alike(root: &Root, folder: &[u8], name: &[u8]) -> Option<Vec<u8>> {
+    let folder = root.beneath().open(folder, OFlag::O_RDONLY | OFlag::O_DIRECTORY, Links::Follow).ok()?;
+    let wanted = plain_bytes(name);
+    let mut found = None;
+    for entry in Dir::from_fd(folder).ok()?.into_iter().take(MAX_NAMES).flatten() {
+        let other = entry.file_name().to_bytes();
+        if other == name {
+            // A link that leads to nothing.
+            return None;
+        }
+        if plain_bytes(other) != wanted || protected_name(&BytesPath::from_bytes(other)).is_some() {
+            continue;
+        }
+        if found.replace(other.to_vec()).is_some() {
+            return None;
+        }
+    }
+    found
+}
