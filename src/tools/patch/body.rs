@@ -29,6 +29,11 @@ impl Body {
         body
     }
 
+    /// Whether something of it changes so far.
+    pub(super) fn changes(&self) -> bool {
+        self.hunk.lines.iter().any(|line| !matches!(line, PatchLine::Keep(_)))
+    }
+
     /// Whether the hunk has as many lines as its head says.
     pub(super) fn is_full(&self) -> bool {
         self.left == Some((0, 0))
@@ -90,6 +95,11 @@ impl Body {
         }
         self.hunk
     }
+}
+
+/// Returns whether a line is the head of a hunk with its numbers.
+pub(super) fn is_counted(head: &str) -> bool {
+    ranges(head).is_some()
 }
 
 /// Returns where a hunk begins and how long it is, old and new: `@@ -1,2 +1,3 @@`.

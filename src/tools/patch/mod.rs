@@ -2,7 +2,8 @@
 //! `*** Begin Patch` and `*** End Patch`.
 //!
 //! Where the lines stand is found in the box; here nothing is known but the text. It is read leniently where it can only be meant one way
-//! (wrong counts, but for lines that are missing where the text ends, a fence around it, an empty line without its space), and the file's name and the line are said where it cannot be read.
+//! (wrong counts, but for several lines that are missing where the text ends, a fence around it, an empty line without its space, blanks around
+//! its own lines), and the file's name and the line are said where it cannot be read.
 
 mod body;
 mod sections;
@@ -26,8 +27,9 @@ pub(super) fn parse(patch: &str) -> Result<Vec<FilePatch>, String> {
             *line = line.strip_suffix('\r').unwrap_or(line);
         }
     }
+    without_indent(&mut lines);
     let is_section = |line: &str| {
-        let line = line.trim_end();
+        let line = line.trim();
         line == sections::BEGIN || [sections::ADD, sections::UPDATE, sections::DELETE].iter().any(|word| line.starts_with(word))
     };
     let files = match lines.iter().position(|line| is_section(line)) {
@@ -39,6 +41,22 @@ pub(super) fn parse(patch: &str) -> Result<Vec<FilePatch>, String> {
         return Err("holds no change: it needs `--- a/FILE`, `+++ b/FILE` and `@@` lines, or `*** Begin Patch`".to_owned());
     }
     Ok(files)
+}
+
+/// Takes off the blanks that all lines of a patch begin with, as in a list or in code around it.
+fn without_indent(lines: &mut [&str]) {
+    let is_begin = |line: &str| {
+        let words = [sections::BEGIN, sections::ADD, sections::UPDATE, sections::DELETE, "diff --git ", "--- "];
+        words.iter().any(|word| line.trim_start().starts_with(word))
+    };
+    let Some(begin) = lines.iter().position(|line| is_begin(line)) else { return };
+    let indent = &lines[begin][..lines[begin].len() - lines[begin].trim_start().len()];
+    let all = &mut lines[begin..];
+    if all.iter().all(|line| line.trim().is_empty() || line.starts_with(indent)) {
+        for line in all {
+            *line = line.strip_prefix(indent).unwrap_or("");
+        }
+    }
 }
 
 /// Returns the text of a new file, whose lines are all new.

@@ -17,25 +17,27 @@ const END_OF_FILE: &str = "*** End of File";
 
 /// Reads the sections that begin at a line. Behind the end there may be another patch, and words that are none.
 pub(super) fn parse(lines: &[&str], begin: usize) -> Result<Vec<FilePatch>, String> {
-    let mut has_begin = lines[begin].trim_end() == BEGIN;
+    let mut has_begin = lines[begin].trim() == BEGIN;
     let mut files = Vec::new();
     let mut at = begin + usize::from(has_begin);
     let mut ended = false;
     while at < lines.len() {
-        let line = lines[at].trim_end();
+        let line = lines[at].trim();
         at += 1;
         if line == END {
             ended = true;
             let Some(next) = lines[at..].iter().position(|line| is_patch(line)) else { break };
             at += next + 1;
-            if lines[at - 1].trim_end() != BEGIN {
+            if lines[at - 1].trim() != BEGIN {
                 return Err(format!("goes on behind `{END}` with {:?}; put all files into one patch, in front of it", lines[at - 1]));
             }
             (has_begin, ended) = (true, false);
             continue;
         }
         let section = |word: &str| line.strip_prefix(word).map(str::trim);
-        let body_end = lines[at..].iter().position(|line| is_head(line)).map_or(lines.len(), |n| at + n);
+        let takes_blanks = line.starts_with(UPDATE);
+        let ends = |end: &usize| is_head(lines[*end]) || is_padded_head(&lines[at..], *end - at, takes_blanks);
+        let body_end = (at..lines.len()).find(ends).unwrap_or(lines.len());
         let body = &lines[at..body_end];
         if let Some(path) = section(ADD) {
             files.push(FilePatch { path: name(path, at)?, action: add(path, body)?, notes: Vec::new() });
@@ -65,9 +67,34 @@ fn is_head(line: &str) -> bool {
     line == END || [ADD, UPDATE, DELETE].iter().any(|word| line.starts_with(word))
 }
 
+/// Whether a line with blanks in front is the head of a section, or the end. Where lines of a file begin with a blank too, it is one only if it
+/// cannot well be such a line: something has changed before it, and what follows it is what follows such a head.
+fn is_padded_head(body: &[&str], at: usize, takes_blanks: bool) -> bool {
+    let line = body[at].trim();
+    if !is_head(line) || !takes_blanks {
+        return is_head(line);
+    }
+    let hunk = body[..at].iter().rposition(|line| line.trim_start().starts_with("@@")).map_or(&body[..at], |head| &body[head + 1..at]);
+    let changes = |lines: &[&str]| lines.iter().any(|line| line.starts_with(['+', '-']));
+    let mut behind = body[at + 1..].iter().filter(|line| !line.trim().is_empty());
+    let is_next = |line: &str| is_head(line.trim());
+    let follows = match line {
+        END => !behind.any(|line| is_head(line)),
+        _ if line.starts_with(UPDATE) => behind.next().is_some_and(|line| line.starts_with("@@") || line.trim().starts_with(MOVE)),
+        _ if line.starts_with(DELETE) => behind.next().is_some_and(|line| is_next(line)),
+        _ => {
+            behind.clone().next().is_some_and(|line| line.starts_with('+'))
+                && behind.take_while(|line| !is_next(line)).all(|line| line.starts_with('+'))
+        }
+    };
+    // A file that only moves has no hunk.
+    let is_moved = body[..at].iter().all(|line| line.trim().is_empty() || line.trim().starts_with(MOVE));
+    follows && (is_moved || changes(hunk))
+}
+
 /// Whether a line behind the end of a patch is of another one, so that it must not be passed over.
 fn is_patch(line: &str) -> bool {
-    line.trim_end() == BEGIN || is_head(line) || ["--- ", "+++ ", "@@ ", "diff --git "].iter().any(|mark| line.starts_with(mark))
+    line.trim() == BEGIN || is_head(line) || ["--- ", "+++ ", "@@ ", "diff --git "].iter().any(|mark| line.starts_with(mark))
 }
 
 fn name(path: &str, line: usize) -> Result<BytesPath, String> {
@@ -91,7 +118,8 @@ fn update(path: &str, body: &[&str], first: usize) -> Result<PatchAction, String
     let mut hunks: Vec<Hunk> = Vec::new();
     let mut open: Option<Body> = None;
     for (number, line) in body.iter().enumerate() {
-        let plain = line.trim_end();
+        let behind = &body[number + 1..];
+        let plain = if is_mark(line, open.as_ref(), behind) { line.trim() } else { line.trim_end() };
         if let Some(new) = plain.strip_prefix(MOVE) {
             to = Some(name(new.trim(), first + number + 1)?);
         } else if plain == END_OF_FILE {
@@ -122,6 +150,28 @@ fn update(path: &str, body: &[&str], first: usize) -> Result<PatchAction, String
         return Err(format!("updates {path} and says nothing of what changes"));
     }
     Ok(PatchAction::Update { hunks, to })
+}
+
+/// Whether a line with blanks in front is one of the patch's own: it is no line of the file where a hunk could not begin with it, or would
+/// change something before it and behind it.
+fn is_mark(line: &str, open: Option<&Body>, behind: &[&str]) -> bool {
+    let plain = line.trim();
+    let is_anchor = |line: &str| line == "@@" || line.starts_with("@@ ");
+    let begins = |line: &&&str| is_anchor(line.trim());
+    if plain == END_OF_FILE {
+        return behind.iter().find(|line| !line.trim().is_empty()).is_none_or(|next| is_anchor(next.trim()));
+    }
+    let is_first = open.is_none_or(|body| body.hunk.lines.is_empty());
+    let hunk = || behind.iter().take_while(|line| !begins(line));
+    let goes_on = || hunk().any(|line| line.starts_with(['+', '-']));
+    match open {
+        _ if plain.starts_with(MOVE) => open.is_none(),
+        _ if !is_anchor(plain) => false,
+        // It may be the first line that stays.
+        Some(_) if is_first => false,
+        Some(body) => body.changes() && goes_on(),
+        None => goes_on(),
+    }
 }
 
 /// Refuses hunks that change nothing: whatever was meant, it is not in them.

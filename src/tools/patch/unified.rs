@@ -1,10 +1,12 @@
 use super::body::Body;
+use super::body::is_counted;
 use super::content;
 use super::sections::check;
 use podbay_wire::BytesPath;
 use podbay_wire::FilePatch;
 use podbay_wire::Hunk;
 use podbay_wire::PatchAction;
+use podbay_wire::PatchLine;
 
 /// Prefixes that git puts before the old and the new name.
 const PREFIXES: [(&str, &str); 5] = [("a/", "b/"), ("i/", "w/"), ("c/", "i/"), ("c/", "w/"), ("o/", "w/")];
@@ -21,11 +23,14 @@ pub(super) fn parse(lines: &[&str]) -> Result<Vec<FilePatch>, String> {
     while at < lines.len() {
         let line = lines[at];
         let names = is_names(lines, at, body.is_some());
+        // With blanks in front it would be a line of a hunk that wants one.
+        let is_padded = body.as_ref().is_none_or(Body::is_full) && open.as_ref().is_some_and(|open| open.old.is_some());
+        let head = if is_padded && is_counted(line.trim_start()) { line.trim_start() } else { line };
         // The last two lines that a hunk still wants may look like names, unless those name one file and its hunks follow; otherwise its numbers are wrong.
         let wanted = body.as_ref().is_some_and(|body| body.left == Some((1, 1))) && !(names && name_one_file(lines, at));
         let starts_file = line.starts_with("diff --git ") || names && !wanted;
         if !starts_file
-            && !line.starts_with("@@")
+            && !head.starts_with("@@")
             && let Some(body) = &mut body
         {
             // What follows a full hunk is another one, or no part of the patch; `-- ` begins the signature of a mail.
@@ -56,12 +61,12 @@ pub(super) fn parse(lines: &[&str]) -> Result<Vec<FilePatch>, String> {
             section.old = Some(unquote(&line[4..]));
             section.new = Some(unquote(&lines[at + 1][4..]));
             at += 1;
-        } else if line.starts_with("@@") {
+        } else if head.starts_with("@@") {
             let Some(section) = &open else { return Err(format!("line {} begins a hunk before any file is named", at + 1)) };
             if section.old.is_none() {
                 return Err(format!("hunk 1 of {} comes before its `---` and `+++` lines", section.shown()));
             }
-            body = Some(Body::begin(line));
+            body = Some(Body::begin(head));
         } else if let Some(section) = &mut open {
             if section.hunks.is_empty() && section.old.as_deref() == Some(NULL) && line.starts_with('+') {
                 let mut begun = Body::default();
@@ -74,12 +79,20 @@ pub(super) fn parse(lines: &[&str]) -> Result<Vec<FilePatch>, String> {
         at += 1;
     }
     if let (Some(body), Some(section)) = (body, &mut open) {
-        if let Some((old, new)) = body.missing() {
+        let number = section.hunks.len() + 1;
+        let mut body = body;
+        if let (Some((0..=1, 0..=1)), Some(PatchLine::Keep(_))) = (body.missing(), body.hunk.lines.last()) {
+            // Its changes are there, with lines around them: a slip of who counted, or of who left out an empty line at the end.
+            body.hunk.miscounted = true;
+            section
+                .notes
+                .push(format!("the head of hunk {number} counts one line more than it has, so it was taken where its lines stand once"));
+        } else if let Some((old, new)) = body.missing() {
             // Half of a hunk would be carried out as if it were all of it.
             return Err(format!(
                 "hunk {} of {}: the hunk ends before the lines that its header counts ({old} of the old text and {new} of the new are missing); \
                  send all of the patch, or a header that counts the lines which are there",
-                section.hunks.len() + 1,
+                number,
                 section.shown()
             ));
         }

@@ -208,6 +208,11 @@ fn edits_of_many_files_do_what_the_table_says() {
 }
 
 #[test]
+fn patches_and_edits_in_another_form_do_what_the_table_says() {
+    check(include_str!("../fixtures/patches/forms.txt"), 30);
+}
+
+#[test]
 fn what_goes_wrong_with_real_files_does_what_the_table_says() {
     check(include_str!("../fixtures/patches/troubles.txt"), 25);
 }
