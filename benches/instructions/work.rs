@@ -15,6 +15,7 @@ use podbay::tools::Catalogue;
 use podbay::wire::BytesPath;
 use podbay::wire::CallId;
 use podbay::wire::GrepOutput;
+use podbay::wire::LeftOut;
 use podbay::wire::MatchedFile;
 use podbay::wire::MatchedLine;
 use podbay::wire::Matches;
@@ -219,7 +220,10 @@ fn matches() -> Output {
         n_unreadable: 0,
         n_protected: 0,
         n_binary: 0,
+        n_too_long: 0,
         cursor: None,
+        left_out: LeftOut::default(),
+        hint: None,
     })
 }
 

@@ -12,6 +12,7 @@ use podbay::tools::OnChunk;
 use podbay::tools::Workspace;
 use podbay::wire::Call;
 use podbay::wire::GrepOutput;
+use podbay::wire::LeftOut;
 use podbay::wire::Matches;
 use podbay::wire::Output;
 use podbay::wire::Written;
@@ -129,6 +130,9 @@ fn nothing() -> Matches {
         n_unreadable: 0,
         n_protected: 0,
         n_binary: 0,
+        n_too_long: 0,
         cursor: None,
+        left_out: LeftOut::default(),
+        hint: None,
     }
 }

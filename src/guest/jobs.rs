@@ -22,6 +22,7 @@ use podbay_wire::End;
 use podbay_wire::Fault;
 use podbay_wire::Process;
 use podbay_wire::Processes;
+use podbay_wire::shown_text;
 
 /// Commands that are remembered; of those that have ended the oldest is forgotten.
 const MOST: usize = 64;
@@ -84,7 +85,7 @@ impl Job {
             at += n;
         }
         bytes.truncate(at);
-        last_lines(&String::from_utf8_lossy(&bytes), n_lines as usize).to_owned()
+        last_lines(&shown_text(&bytes), n_lines as usize).to_owned()
     }
 }
 

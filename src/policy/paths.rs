@@ -152,7 +152,9 @@ mod tests {
     #[test]
     fn a_denial_of_files_speaks_of_what_looks_through_their_folder_and_of_a_cursor() {
         let rule = |text: &str| Rule::parse(text).expect("a good rule");
-        let glob = |path: &str| Action::Box(Call::Glob(Glob { pattern: "*".into(), path: path.into(), exclude: None, max_results: 9 }));
+        let glob = |path: &str| {
+            Action::Box(Call::Glob(Glob { pattern: "*".into(), path: path.into(), exclude: None, include_ignored: false, max_results: 9 }))
+        };
         for pattern in ["glob(secret/**)", "glob(/workspace/secret/**)", "glob(./secret/**)"] {
             assert!(rule(pattern).may_match(&glob("."), None) && rule(pattern).may_match(&glob("secret/a"), None), "{pattern}");
             assert!(!rule(pattern).may_match(&glob("other"), None), "{pattern}");
@@ -189,7 +191,13 @@ mod tests {
     #[test]
     fn a_search_that_is_denied_for_where_it_begins_is_told_how_to_begin_elsewhere() {
         let reason = |rule: &str, path: &str, pattern: &str| {
-            let action = Action::Box(Call::Glob(Glob { pattern: pattern.into(), path: path.into(), exclude: None, max_results: 9 }));
+            let action = Action::Box(Call::Glob(Glob {
+                pattern: pattern.into(),
+                path: path.into(),
+                exclude: None,
+                include_ignored: false,
+                max_results: 9,
+            }));
             let options = Options { deny: vec![rule.to_owned()], ..Options::default() };
             match Policy::new(Mode::Auto, &options).expect("a good rule").judge(action) {
                 Verdict::Deny { reason, .. } => reason,
@@ -210,6 +218,7 @@ mod tests {
             pattern: "x".into(),
             path: ".".into(),
             glob: Some("open/*".into()),
+            include_ignored: false,
             context: 0,
             case_insensitive: false,
             output: GrepOutput::Content,

@@ -5,11 +5,14 @@ use super::Set;
 use super::covered;
 use super::dispatch::Printed;
 use super::git_words;
+use super::left_out;
 use super::limit::limit_words;
 use super::render_changed::render_changed;
 use super::render_changed::render_tree;
 use super::render_session::render_background;
 use super::render_session::render_environment;
+use super::screen::Shown;
+use super::screen::shown;
 use podbay_wire::CommandEnded;
 use podbay_wire::DirectoryListing;
 use podbay_wire::Edited;
@@ -19,6 +22,7 @@ use podbay_wire::EntryKind;
 use podbay_wire::FileText;
 use podbay_wire::FoundFiles;
 use podbay_wire::GrepOutput;
+use podbay_wire::LeftOut;
 use podbay_wire::Matches;
 use podbay_wire::MeantName;
 use podbay_wire::Output;
@@ -48,6 +52,9 @@ impl Window {
         usize::try_from(share).unwrap_or(usize::MAX).max(LEAST)
     }
 }
+
+/// What is said where bytes are shown by their numbers.
+pub(super) const BYTES: &str = "bytes that are not UTF-8 are shown by their numbers, such as \\xe9";
 
 /// A result as text, before it is made to fit.
 pub(super) struct Rendered {
@@ -231,7 +238,7 @@ fn notes(file: &FileText, shown: u64, named: bool) -> Vec<String> {
     }
     match &file.encoding {
         Encoding::Utf8 => {}
-        Encoding::Lossy => notes.push("bytes that are not UTF-8 are shown as \u{fffd}".to_owned()),
+        Encoding::Lossy => notes.push(BYTES.to_owned()),
         Encoding::Utf16 => notes.push("the file is UTF-16".to_owned()),
         Encoding::Guessed(encoding) => notes.push(format!("the file is not UTF-8 and is shown as {encoding}, which its bytes look like")),
     }
@@ -284,7 +291,7 @@ fn render_listing(listing: &DirectoryListing) -> Rendered {
         };
     }
     if listing.entries.is_empty() {
-        body.push_str("(nothing in this folder)");
+        body.push_str(if listing.left_out.is_empty() { "(nothing in this folder)" } else { "(nothing in this folder that is shown)" });
     }
     Rendered { body, footer: omitted(listing), ok: true, keep: false, unkept: 0 }
 }
@@ -296,7 +303,12 @@ pub(super) fn omitted(listing: &DirectoryListing) -> String {
         (true, Some(n)) => Some(format!("{n} more entries; list a folder in it, or use glob")),
         (true, None) => Some("more entries; list a folder in it, or use glob".to_owned()),
     };
-    bracketed(&more.into_iter().chain(unreadable(listing.n_unreadable)).collect::<Vec<_>>())
+    let is_short = listing.entries.is_empty() || listing.truncated;
+    let left_out = left_out::words(&listing.left_out).filter(|_| is_short);
+    let left_out = left_out.map(|left_out| {
+        format!("not shown: {left_out}; list_directory with show_hidden true shows what is hidden, and of an ignored folder what is in it")
+    });
+    bracketed(&more.into_iter().chain(left_out).chain(unreadable(listing.n_unreadable)).collect::<Vec<_>>())
 }
 
 /// Says that something was left out because it could not be read.
@@ -315,6 +327,9 @@ fn render_files(files: &FoundFiles, set: Set) -> Rendered {
     }
     if files.truncated {
         footer.push("more files match; narrow the pattern".to_owned());
+    }
+    if files.paths.is_empty() || files.truncated {
+        footer.extend(unsearched(&files.left_out));
     }
     footer.extend(unreadable(files.n_unreadable));
     if let Some(cursor) = files.cursor.as_ref().filter(|_| !files.paths.is_empty() && tells_of_cursors(set)) {
@@ -349,8 +364,15 @@ fn render_matches(matches: &Matches, set: Set) -> Rendered {
     if matches.files.is_empty() {
         // What was not looked at may match.
         body.push_str(if matches.timed_out { "nothing was found so far" } else { "nothing matches" });
+        footer.extend(matches.hint.clone());
+    }
+    if matches.files.is_empty() || matches.truncated {
+        footer.extend(unsearched(&matches.left_out));
         if matches.n_binary > 0 {
-            footer.push(format!("binary, and not searched to the end: {} file(s); one that is named is", matches.n_binary));
+            footer.push(format!("binary, and not searched to the end: {} file(s); one that is named in path is", matches.n_binary));
+        }
+        if matches.n_too_long > 0 {
+            footer.push(format!("with a line too long to be searched: {} file(s); bash has tools for such", matches.n_too_long));
         }
     }
     if matches.timed_out {
@@ -368,6 +390,11 @@ fn render_matches(matches: &Matches, set: Set) -> Rendered {
     Rendered { body, footer: bracketed(&footer), ok: true, keep: false, unkept: 0 }
 }
 
+/// Says what a search did not look at, and how it would.
+fn unsearched(left_out: &LeftOut) -> Option<String> {
+    left_out::words(left_out).map(|left_out| format!("not looked at: {left_out}; include_ignored true looks at them, too"))
+}
+
 /// Returns whether a model knows what to do with a cursor: it is told of no argument for one in the small set.
 fn tells_of_cursors(set: Set) -> bool {
     set != Set::Small
@@ -378,11 +405,15 @@ fn bracketed(notes: &[String]) -> String {
 }
 
 fn render_command(command: &CommandEnded, printed: &Printed, options: &Options) -> Rendered {
-    let mut body = String::from_utf8_lossy(&printed.head).into_owned();
+    let Shown { text: mut body, mut has_bytes } = shown(&printed.head);
     if command.omitted_bytes > 0 {
         body.push_str(&unkept(command.omitted_bytes));
     }
-    body.push_str(&String::from_utf8_lossy(&printed.tail));
+    if !printed.tail.is_empty() {
+        let tail = shown(&printed.tail);
+        body.push_str(&tail.text);
+        has_bytes |= tail.has_bytes;
+    }
     let mut notes = Vec::new();
     notes.extend(command.limit.map(|limit| limit_words(limit, command.culprit.as_ref())));
     let ok = match command.end {
@@ -420,6 +451,7 @@ fn render_command(command: &CommandEnded, printed: &Printed, options: &Options) 
         };
         notes.push(format!("{ended}; {remedy}"));
     }
+    notes.extend(has_bytes.then(|| BYTES.to_owned()));
     // On one line, so that no word of a guest's parts what follows it from how the command ended.
     notes.extend(command.note.as_ref().map(|note| note.replace(['\r', '\n'], " ")));
     if body.trim().is_empty() {

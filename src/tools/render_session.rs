@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::render::Rendered;
+use super::screen::shown;
 use podbay_wire::Background;
 use podbay_wire::End;
 use podbay_wire::Environment;
@@ -25,7 +26,8 @@ pub(super) fn render_environment(environment: &Environment) -> String {
 pub(super) fn render_background(background: &Background) -> Rendered {
     let lines: Vec<String> = background.processes.iter().map(line).collect();
     if let Some(printed) = &background.printed {
-        let body = if printed.trim().is_empty() { "(no output)".to_owned() } else { printed.clone() };
+        let printed = shown(printed.as_bytes()).text;
+        let body = if printed.trim().is_empty() { "(no output)".to_owned() } else { printed };
         return Rendered { body, footer: format!("[{}]", lines.join("; ")), ok: true, keep: false, unkept: 0 };
     }
     let body = if lines.is_empty() { "nothing was started in the background".to_owned() } else { lines.join("\n") };

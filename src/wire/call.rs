@@ -230,6 +230,9 @@ pub struct Glob {
     pub pattern: String,
     pub path: BytesPath,
     pub exclude: Option<String>,
+    /// Whether hidden names and what git ignores are looked at as well.
+    #[serde(default)]
+    pub include_ignored: bool,
     pub max_results: u32,
 }
 
@@ -238,7 +241,11 @@ pub struct Glob {
 pub struct Grep {
     pub pattern: String,
     pub path: BytesPath,
+    /// Which files, as with [`Glob::pattern`].
     pub glob: Option<String>,
+    /// Whether hidden names and what git ignores are looked at as well.
+    #[serde(default)]
+    pub include_ignored: bool,
     /// Lines shown before and after each match.
     pub context: u32,
     pub case_insensitive: bool,

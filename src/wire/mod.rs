@@ -14,6 +14,7 @@ pub mod frame;
 mod git;
 mod hidden;
 pub mod keep;
+mod left_out;
 mod limit;
 pub mod message;
 mod output;
@@ -21,6 +22,7 @@ mod patch;
 mod path;
 mod protected;
 mod seen;
+mod text;
 
 pub use archive::Archive;
 pub use archive::ArchiveAction;
@@ -60,6 +62,7 @@ pub use git::GitBranch;
 pub use git::GitQuery;
 pub use git::GitStash;
 pub use hidden::is_hidden;
+pub use left_out::LeftOut;
 pub use limit::n_bytes;
 pub use limit::size;
 pub use message::CallId;
@@ -107,6 +110,7 @@ pub use seen::KnownFile;
 pub use seen::Mark;
 pub use seen::Memo;
 pub use seen::below;
+pub use text::shown_text;
 
 /// The protocol's version; both ends must have the same one.
 pub const PROTOCOL: u32 = 1;

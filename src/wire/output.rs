@@ -5,6 +5,7 @@ use super::Background;
 use super::BytesPath;
 use super::Fault;
 use super::GrepOutput;
+use super::LeftOut;
 use super::Memo;
 use super::message::Data;
 
@@ -139,7 +140,7 @@ impl ImageKind {
 #[serde(rename_all = "snake_case")]
 pub enum Encoding {
     Utf8,
-    /// Bytes that are not UTF-8 were shown as U+FFFD.
+    /// Bytes that are not UTF-8 are shown as `\x80`.
     Lossy,
     /// Read as UTF-16 by its byte order mark.
     Utf16,
@@ -235,6 +236,8 @@ pub struct DirectoryListing {
     pub truncated: bool,
     /// Folders that could not be read.
     pub n_unreadable: u32,
+    #[serde(default, skip_serializing_if = "LeftOut::is_empty")]
+    pub left_out: LeftOut,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -266,6 +269,9 @@ pub struct FoundFiles {
     pub n_unreadable: u32,
     /// Hands the files to `read_file`.
     pub cursor: Option<String>,
+    /// Of files, those that match.
+    #[serde(default, skip_serializing_if = "LeftOut::is_empty")]
+    pub left_out: LeftOut,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -284,7 +290,16 @@ pub struct Matches {
     /// Binary files that were left at their first NUL byte, where nothing had matched yet.
     #[serde(default)]
     pub n_binary: u32,
+    /// Files with a line that is too long to be searched.
+    #[serde(default)]
+    pub n_too_long: u32,
     pub cursor: Option<String>,
+    /// Of files, those that `glob` names.
+    #[serde(default, skip_serializing_if = "LeftOut::is_empty")]
+    pub left_out: LeftOut,
+    /// What may be wrong with an expression that found nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

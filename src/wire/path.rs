@@ -93,7 +93,7 @@ fn breaks(character: char) -> bool {
     character.is_control() || matches!(character, '\u{2028}' | '\u{2029}')
 }
 
-fn push_bytes(out: &mut String, bytes: &[u8]) {
+pub(super) fn push_bytes(out: &mut String, bytes: &[u8]) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     for byte in bytes {
         out.push_str("\\x");

@@ -95,14 +95,14 @@ fn agent(options: agent::Options) -> Wishes {
 
 #[tokio::test]
 async fn a_window_that_fills_is_warned_of_and_long_old_results_are_set_aside_first() {
-    let model = prints(ScriptedModel::new().context(9100).sums_up(SUMMARY), 8);
+    let model = prints(ScriptedModel::new().context(9150).sums_up(SUMMARY), 8);
     let model = model.calls("read_file", json!({"path": "artifact:call_0_0", "limit": 2})).says("Done.").start().await;
     let desk = Desk::new(model, agent(agent::Options::default())).await;
     let outcome = desk.work("print numbers").await;
     assert_eq!((outcome.status, outcome.response.as_str()), (RunStatus::Completed, "Done."));
     let kinds = desk.kinds();
     let at = |found: &dyn Fn(&Kind) -> bool| kinds.iter().position(found).expect("it happened");
-    let near = at(&|kind| matches!(kind, Kind::ContextNear { percent: 75, window: 9100, .. }));
+    let near = at(&|kind| matches!(kind, Kind::ContextNear { percent: 75, window: 9150, .. }));
     let checkpoint = at(&|kind| matches!(kind, Kind::CheckpointMade { summary } if summary.contains("- print numbers")));
     let evicted = at(&|kind| matches!(kind, Kind::ResultsEvicted { .. }));
     assert!(checkpoint <= near + 1 && near < evicted, "{checkpoint} {near} {evicted}");
@@ -114,7 +114,7 @@ async fn a_window_that_fills_is_warned_of_and_long_old_results_are_set_aside_fir
     assert!(told.starts_with("1\t0\n2\t1\n"), "the model reads it again: {told}");
     // What was warned of and kept is not warned of and kept once more by whoever goes on from there.
     let past = Past::of(&desk.events()[..=near.max(checkpoint)]);
-    let again = ScriptedModel::new().context(9100).says("Done.").start().await;
+    let again = ScriptedModel::new().context(9150).says("Done.").start().await;
     let again = Desk::new(again, Wishes { past, ..agent(agent::Options::default()) }).await;
     assert_eq!(again.go_on().await.response, "Done.");
     assert!(!again.kinds().iter().any(|kind| matches!(kind, Kind::ContextNear { .. } | Kind::CheckpointMade { .. })));

@@ -21,6 +21,7 @@ use podbay_wire::Encoding;
 use podbay_wire::EntryKind;
 use podbay_wire::Fault;
 use podbay_wire::FileText;
+use podbay_wire::LeftOut;
 use podbay_wire::ListDirectory;
 use podbay_wire::Output;
 use podbay_wire::Read;
@@ -255,7 +256,14 @@ fn list(files: &BTreeMap<String, String>, call: &ListDirectory) -> Result<Direct
     };
     let entries: Vec<DirectoryEntry> = found.into_iter().take(call.max_entries as usize).map(entry).collect();
     let omitted = (n_found - entries.len()) as u64;
-    Ok(DirectoryListing { path: BytesPath::from_text(&name), entries, omitted: Some(omitted), truncated: omitted > 0, n_unreadable: 0 })
+    Ok(DirectoryListing {
+        path: BytesPath::from_text(&name),
+        entries,
+        omitted: Some(omitted),
+        truncated: omitted > 0,
+        n_unreadable: 0,
+        left_out: LeftOut::default(),
+    })
 }
 
 #[cfg(test)]

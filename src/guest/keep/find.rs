@@ -40,6 +40,7 @@ use crate::tools::walk::Entry;
 use crate::tools::walk::Kind;
 use crate::tools::walk::Visitor;
 use crate::tools::walk::Walk;
+use crate::tools::walk::Why;
 use crate::tools::walk::list;
 use podbay_wire::BytesPath;
 use podbay_wire::SecretName;
@@ -192,7 +193,7 @@ impl Visitor for Finder<'_> {
     }
 
     /// Looks at the names in a folder that is ignored, and for more than repositories no deeper: what builds and package managers leave there is much.
-    fn pass_over(&self, part: &mut Part, entry: &Entry<'_>) {
+    fn pass_over(&self, part: &mut Part, entry: &Entry<'_>, _why: Why) {
         if entry.kind != Kind::Folder || self.stop.is_set() {
             return;
         }

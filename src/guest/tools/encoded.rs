@@ -26,6 +26,7 @@ use imara_diff::InternedInput;
 
 use podbay_wire::BytesPath;
 use podbay_wire::Fault;
+use podbay_wire::shown_text;
 
 /// A file's text, in UTF-8, over the bytes that stand for it.
 #[derive(Debug)]
@@ -37,10 +38,10 @@ pub(super) struct Encoded<'a> {
 
 #[derive(Debug)]
 struct Other<'a> {
-    /// What the bytes look like; `None`: UTF-8, but for those that are shown as U+FFFD.
+    /// What the bytes look like; `None`: UTF-8, but for those that are shown by their numbers, such as `\xff`.
     guess: Option<&'static Encoding>,
     bytes: &'a [u8],
-    /// How many bytes each letter has.
+    /// How many bytes each letter has; of a number that stands for one the first letter has it.
     lengths: Vec<u8>,
 }
 
@@ -132,12 +133,20 @@ impl Other<'_> {
         let most = n_old.min(n_new) - n_head;
         let n_tail = old.text.chars().rev().zip(new.chars().rev()).take(most).take_while(same).count();
         let bytes = |lengths: &[u8]| lengths.iter().map(|length| usize::from(*length)).sum::<usize>();
+        // A number that stands for a byte is not cut in two.
+        let n_head = n_head - old.lengths[..=n_head.min(n_old.saturating_sub(1))].iter().rev().take_while(|length| **length == 0).count().min(n_head);
+        let n_tail = n_tail - old.lengths[n_old - n_tail..].iter().take_while(|length| **length == 0).count();
         out.extend_from_slice(&old.bytes[..bytes(&old.lengths[..n_head])]);
-        for letter in new.chars().skip(n_head).take(n_new - n_head - n_tail) {
+        let put: String = new.chars().skip(n_head).take(n_new - n_head - n_tail).collect();
+        // Whether such a number is text or stands for the byte once more nobody knows.
+        if self.lengths.contains(&0) && put.contains(r"\x") {
+            return Err('\\');
+        }
+        for letter in put.chars() {
             match known.get(&letter) {
                 _ if letter.is_ascii() => out.push(letter as u8),
                 Some(Some(bytes)) => out.extend_from_slice(bytes),
-                None if self.guess.is_none() && letter != char::REPLACEMENT_CHARACTER => {
+                None if self.guess.is_none() => {
                     out.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes());
                 }
                 Some(None) | None => return Err(letter),
@@ -195,10 +204,10 @@ fn broken_utf8(bytes: &[u8]) -> Option<(String, Vec<u8>)> {
         text.push_str(chunk.valid());
         lengths.extend(chunk.valid().chars().map(|letter| letter.len_utf8() as u8));
         n_letters += chunk.valid().chars().filter(|letter| !letter.is_ascii()).count();
-        if !chunk.invalid().is_empty() {
-            text.push(char::REPLACEMENT_CHARACTER);
-            lengths.push(chunk.invalid().len() as u8);
-            n_broken += 1;
+        n_broken += usize::from(!chunk.invalid().is_empty());
+        for byte in chunk.invalid() {
+            text.push_str(&shown_text(&[*byte]));
+            lengths.extend([1, 0, 0, 0]);
         }
     }
     (n_letters > n_broken).then_some((text, lengths))
@@ -311,11 +320,12 @@ mod tests {
     fn broken_bytes_among_utf_8_stay_and_new_letters_are_utf_8() {
         let before = b"caf\xc3\xa9 d\xc3\xa9j\xc3\xa0\nbroken \xff here\nand \xfe\n";
         let encoded = Encoded::of(before);
-        assert_eq!((encoded.text.as_ref(), encoded.guess()), ("café déjà\nbroken \u{fffd} here\nand \u{fffd}\n", None));
+        assert_eq!((encoded.text.as_ref(), encoded.guess()), ("café déjà\nbroken \\xff here\nand \\xfe\n", None));
         let after = encoded.text.replace("here", "hère").replace("café", "thé");
         assert_eq!(encoded.with(&after), Ok(b"th\xc3\xa9 d\xc3\xa9j\xc3\xa0\nbroken \xff h\xc3\xa8re\nand \xfe\n".to_vec()));
-        // Which of the two is meant is not certain.
-        assert_eq!(encoded.with(&format!("{}\u{fffd}", encoded.text)), Err('\u{fffd}'));
+        // A byte goes as a whole, and a number that is written anew is not certain to be one.
+        assert_eq!(encoded.with(&encoded.text.replace(r"\xff", r"\n")), Ok(b"caf\xc3\xa9 d\xc3\xa9j\xc3\xa0\nbroken \\n here\nand \xfe\n".to_vec()));
+        assert_eq!(encoded.with(&format!("{}\\xff", encoded.text)), Err('\\'));
     }
 
     proptest! {

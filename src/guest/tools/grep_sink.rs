@@ -11,6 +11,7 @@ use grep_searcher::SinkMatch;
 use super::grep_collect::Hit;
 use podbay_wire::GrepOutput;
 use podbay_wire::MatchedLine;
+use podbay_wire::shown_text;
 
 /// Bytes of a line shown; a longer one is shown around its match.
 const MAX_LINE: usize = 500;
@@ -94,7 +95,7 @@ impl Sink for FileSink<'_> {
 /// Returns a line as text, cut around the place that `start` tells where it is long.
 fn shorten(line: &[u8], start: impl FnOnce() -> usize) -> (String, bool) {
     if line.len() <= MAX_LINE {
-        return (String::from_utf8_lossy(line).into_owned(), false);
+        return (shown_text(line).into_owned(), false);
     }
     let is_boundary = |at: usize| line.get(at).is_none_or(|byte| byte & 0xc0 != 0x80);
     let mut from = start().min(line.len()).saturating_sub(BEFORE).min(line.len() - MAX_LINE);
@@ -104,7 +105,7 @@ fn shorten(line: &[u8], start: impl FnOnce() -> usize) -> (String, bool) {
     to = (to - 4..=to).rev().find(|at| is_boundary(*at)).unwrap_or(to);
     let before = if from > 0 { "…" } else { "" };
     let after = if to < line.len() { "…" } else { "" };
-    (format!("{before}{}{after}", String::from_utf8_lossy(&line[from..to])), true)
+    (format!("{before}{}{after}", shown_text(&line[from..to])), true)
 }
 
 #[cfg(test)]

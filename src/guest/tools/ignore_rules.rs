@@ -3,6 +3,7 @@ use std::os::fd::AsFd;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::OnceLock;
 
 use ignore::Match;
 use ignore::gitignore::Gitignore;
@@ -11,6 +12,7 @@ use nix::fcntl::OFlag;
 use nix::fcntl::openat;
 use nix::sys::stat::Mode;
 
+use super::tracked::Tracked;
 use crate::beneath::Links;
 use crate::root::Root;
 use crate::root::as_path;
@@ -26,13 +28,47 @@ const OTHER_NAMES: [&str; 2] = [".ignore", ".rgignore"];
 /// These are ripgrep's rules: `.ignore` beats `.gitignore` beats `.git/info/exclude`; a deeper file beats one above it; the
 /// last line that matches wins; what lies in a repository within another one does not obey the outer `.gitignore`. The files
 /// are read through open folders and only if regular, as git does: a link or a pipe of that name is nobody's ignore file.
+/// What git tracks is not ignored, whatever its ignore files say.
 #[derive(Debug, Default)]
 pub(crate) struct Rules {
     above: Option<Arc<Rules>>,
     git: Option<Gitignore>,
     other: Option<Gitignore>,
     exclude: Option<Gitignore>,
-    is_repository: bool,
+    repository: Option<Repository>,
+    /// Git ignores this folder: of what is in it, only what it tracks counts.
+    tracked_only: bool,
+}
+
+/// The repository that a folder is.
+#[derive(Debug)]
+struct Repository {
+    folder: OwnedFd,
+    full: Vec<u8>,
+    /// Read when it is asked for first.
+    tracked: OnceLock<Tracked>,
+}
+
+impl Repository {
+    fn tracked(&self) -> &Tracked {
+        self.tracked.get_or_init(|| Tracked::read(&self.folder))
+    }
+
+    /// Returns a path as the repository knows it.
+    fn below<'a>(&self, full: &'a [u8]) -> &'a [u8] {
+        full.get(self.full.len() + 1..).unwrap_or_default()
+    }
+}
+
+/// What rules say of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Said {
+    Ignored,
+    /// They ask for it.
+    Wanted,
+    /// It is a folder that git ignores, and in which it tracks something.
+    TrackedBelow,
+    Nothing,
 }
 
 /// Which files with rules a listing of a folder showed.
@@ -85,28 +121,54 @@ impl Rules {
         let other = if seen.other { load(folder, full, &OTHER_NAMES) } else { None };
         let is_repository = seen.repository && nix::sys::stat::fstatat(folder, ".git", nix::fcntl::AtFlags::AT_SYMLINK_NOFOLLOW).is_ok();
         let exclude = if is_repository { load_exclude(folder, full) } else { None };
-        if git.is_none() && other.is_none() && !is_repository {
+        let opened = if is_repository { folder.try_clone().ok() } else { None };
+        let repository = opened.map(|folder| Repository { folder, full: full.to_vec(), tracked: OnceLock::new() });
+        if git.is_none() && other.is_none() && repository.is_none() {
             return Arc::clone(above);
         }
-        Arc::new(Self { above: Some(Arc::clone(above)), git, other, exclude, is_repository })
+        Arc::new(Self { above: Some(Arc::clone(above)), git, other, exclude, repository, tracked_only: false })
     }
 
-    /// Says whether a path, which starts with a slash, is ignored (`Some(true)`), is asked for (`Some(false)`), or neither.
-    pub(crate) fn ignores(&self, full: &[u8], is_folder: bool) -> Option<bool> {
+    /// Returns the rules for a folder that git ignores although it tracks something in it.
+    pub(crate) fn tracked_only(above: &Arc<Self>) -> Arc<Self> {
+        Arc::new(Self { above: Some(Arc::clone(above)), tracked_only: true, ..Self::default() })
+    }
+
+    /// Says what is to be done with a path, which starts with a slash.
+    pub(crate) fn say(&self, full: &[u8], is_folder: bool) -> Said {
         let path = as_path(full);
-        let (mut git, mut other, mut exclude) = (None, None, None);
-        let mut in_other_repository = false;
+        let (mut git, mut other, mut exclude, mut repository) = (None, None, None, None);
+        let mut tracked_only = false;
         let mut next = Some(self);
         while let Some(rules) = next {
             other = other.or_else(|| ask(rules.other.as_ref(), path, is_folder));
-            if !in_other_repository {
+            // What lies in a repository within another one obeys its own.
+            if repository.is_none() {
                 git = git.or_else(|| ask(rules.git.as_ref(), path, is_folder));
                 exclude = exclude.or_else(|| ask(rules.exclude.as_ref(), path, is_folder));
+                tracked_only |= rules.tracked_only;
+                repository = rules.repository.as_ref();
             }
-            in_other_repository |= rules.is_repository;
             next = rules.above.as_deref();
         }
-        other.or(git).or(exclude)
+        match (other, git.or(exclude)) {
+            (Some(true), _) => Said::Ignored,
+            (None, Some(true)) => Self::tracked(repository, full, is_folder),
+            (None, _) if tracked_only => Self::tracked(repository, full, is_folder),
+            (Some(false), _) | (None, Some(false)) => Said::Wanted,
+            (None, None) => Said::Nothing,
+        }
+    }
+
+    /// Says the same of a path that git ignores unless it tracks it.
+    fn tracked(repository: Option<&Repository>, full: &[u8], is_folder: bool) -> Said {
+        let Some(repository) = repository else { return Said::Ignored };
+        let path = repository.below(full);
+        match is_folder {
+            false if repository.tracked().has(path) => Said::Nothing,
+            true if repository.tracked().has_below(path) => Said::TrackedBelow,
+            _ => Said::Ignored,
+        }
     }
 }
 

@@ -14,6 +14,7 @@ use super::bounded::Smallest;
 use super::bounded::key_path;
 use super::bounded::path_key;
 use super::ignore_rules::Rules;
+use super::left_out::Counted;
 use super::spot::refused;
 use super::stop::Stop;
 use super::walk;
@@ -21,6 +22,7 @@ use super::walk::Entry;
 use super::walk::Kind;
 use super::walk::Visitor;
 use super::walk::Walk;
+use super::walk::Why;
 use crate::beneath::Beneath;
 use crate::root::Root;
 use crate::root::file_type;
@@ -29,6 +31,7 @@ use podbay_wire::DirectoryEntry;
 use podbay_wire::DirectoryListing;
 use podbay_wire::EntryKind;
 use podbay_wire::Fault;
+use podbay_wire::LeftOut;
 use podbay_wire::ListDirectory;
 use podbay_wire::Tree;
 
@@ -88,18 +91,20 @@ struct Names {
     listed: Vec<Listed>,
     n_seen: u64,
     n_unreadable: u32,
+    left_out: LeftOut,
 }
 
 /// Lists what a walk finds.
 fn deep(walk: &Walk<'_>, n: usize, sizes: bool) -> Names {
     let n_prefix = if walk.prefix.is_empty() { 0 } else { walk.prefix.len() + 1 };
     let walked = walk.run(&Lister { n, n_prefix, sizes });
-    let (listed, n_seen) = Smallest::merge(walked.states, n);
-    Names { listed, n_seen, n_unreadable: walked.n_unreadable }
+    let (names, left_out): (Vec<_>, Vec<_>) = walked.states.into_iter().unzip();
+    let (listed, n_seen) = Smallest::merge(names, n);
+    Names { listed, n_seen, n_unreadable: walked.n_unreadable, left_out: Counted::sum(left_out) }
 }
 
 fn listing(path: BytesPath, names: Names, stop: &Stop<'_>) -> Result<DirectoryListing, Fault> {
-    let Names { listed, n_seen, n_unreadable } = names;
+    let Names { listed, n_seen, n_unreadable, left_out } = names;
     if stop.is_cancelled() {
         return Err(Fault::Cancelled);
     }
@@ -113,7 +118,7 @@ fn listing(path: BytesPath, names: Names, stop: &Stop<'_>) -> Result<DirectoryLi
         entries.push(DirectoryEntry { path: BytesPath::from_bytes(key_path(key)), kind, bytes, target });
     }
     let omitted = n_seen - entries.len() as u64;
-    Ok(DirectoryListing { path, entries, omitted: Some(omitted), truncated: omitted > 0, n_unreadable })
+    Ok(DirectoryListing { path, entries, omitted: Some(omitted), truncated: omitted > 0, n_unreadable, left_out })
 }
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -147,10 +152,16 @@ impl Listed {
 /// Lists the names in one folder; only those that are given are looked at closer.
 fn one(folder: BorrowedFd<'_>, call: &ListDirectory, n: usize, stop: &Stop<'_>) -> Result<Names, Errno> {
     let (mut names, _) = walk::list(folder, stop)?;
-    names.retain(|name| call.show_hidden || name.name[0] != b'.');
+    let mut left_out = LeftOut::default();
+    names.retain(|name| {
+        let is_hidden = !call.show_hidden && name.name[0] == b'.';
+        let count = if name.kind == Kind::Folder { &mut left_out.hidden_folders } else { &mut left_out.hidden_files };
+        *count += u64::from(is_hidden);
+        !is_hidden
+    });
     let n_seen = names.len() as u64;
     let listed = names.into_iter().take(n).map(|name| Listed::new(name.name.to_vec(), folder, &name.name, name.kind, call.show_size));
-    Ok(Names { listed: listed.collect(), n_seen, n_unreadable: 0 })
+    Ok(Names { listed: listed.collect(), n_seen, n_unreadable: 0, left_out })
 }
 
 struct Lister {
@@ -161,15 +172,19 @@ struct Lister {
 }
 
 impl Visitor for Lister {
-    type State = Smallest<Listed>;
+    type State = (Smallest<Listed>, Counted);
 
     fn select(&self, _: &Entry<'_>) -> Option<bool> {
         None
     }
 
-    fn visit(&self, state: &mut Self::State, entry: &Entry<'_>) {
+    fn pass_over(&self, (_, left_out): &mut Self::State, entry: &Entry<'_>, why: Why) {
+        left_out.note(entry, why);
+    }
+
+    fn visit(&self, (names, _): &mut Self::State, entry: &Entry<'_>) {
         let key = path_key(&entry.path()[self.n_prefix..]);
         let is_before = |last: &Listed| key < last.key;
-        state.offer(self.n, is_before, || Some(Listed::new(key.clone(), entry.folder, entry.name, entry.kind, self.sizes)));
+        names.offer(self.n, is_before, || Some(Listed::new(key.clone(), entry.folder, entry.name, entry.kind, self.sizes)));
     }
 }

@@ -16,68 +16,174 @@ pub(super) const SIGNS: &str =
     "write `*` for any letters, and a backslash before a sign that is meant as it stands, such as `\\[` or `\\{`";
 
 /// A glob for paths, in ripgrep's and gitignore's manner: without a slash it matches a name at any depth, with one it starts at
-/// the folder; `*` and `?` stay within a name, `**` goes through folders, `{a,b}` is either.
+/// the folder; `*` and `?` stay within a name, `**` goes through folders, `{a,b}` is either. A part of it that is a name as it
+/// stands, such as `[id]`, matches that name as well.
 #[derive(Debug)]
 pub(super) struct Pattern {
     /// Folders at its start without a wildcard: the search begins there, even if they are ignored or hidden.
     pub(super) folder: String,
     /// Names below `folder` that a path can have; everything deeper cannot match.
-    pub(super) max_depth: usize,
+    max_depth: usize,
     /// Whether a name in it starts with a dot, so that hidden names are wanted.
     pub(super) names_hidden: bool,
-    /// Whether it is a plain path.
-    pub(super) is_literal: bool,
+    /// Whether it says more of a file's name than that there is one.
+    pub(super) names_files: bool,
+    /// What it was made of, without what only says where it starts.
+    pub(super) text: String,
     set: GlobSet,
 }
 
 impl Pattern {
-    pub(super) fn new(text: &str) -> Result<Self, Fault> {
-        check_length("pattern", text)?;
+    pub(super) fn new(field: &str, text: &str) -> Result<Self, Fault> {
+        check_length(field, text)?;
         let text = text.strip_prefix("./").unwrap_or(text);
         let (folder, rest) = split(text.trim_start_matches('/'));
         if rest.is_empty() && folder.is_empty() {
-            return Err(invalid("pattern", "is empty; use ** to find all files"));
+            return Err(invalid(field, "is empty; use ** to find all files"));
         }
         let anchored = text.contains('/') && !text.ends_with('/') || !folder.is_empty();
-        let name = rest.trim_end_matches('/');
+        let name = components(rest.trim_end_matches('/')).into_iter().map(or_itself).collect::<Vec<_>>().join("/");
         let glob = match (anchored, rest.ends_with('/') || rest.is_empty()) {
-            (true, false) => name.to_string(),
+            (true, false) => name,
             (false, false) => format!("**/{name}"),
             (true, true) if name.is_empty() => "**".to_string(),
             (true, true) => format!("{name}/**"),
             // A folder alone stands for all that is in it.
             (false, true) => format!("**/{name}/**"),
         };
-        let glob = GlobBuilder::new(&glob).literal_separator(true).backslash_escape(true).empty_alternates(true).build();
-        // Without the text of the pattern: what was put before it is not the model's.
-        let glob = glob.map_err(|error| invalid("pattern", format!("{}; {SIGNS}", error.kind())))?;
-        let set = GlobSetBuilder::new().add(glob).build();
-        let set = set.map_err(|_| invalid("pattern", "is nested too deep or stands for too much; use a simpler one"))?;
         let max_depth = if anchored && !rest.contains("**") && !rest.is_empty() && !rest.ends_with('/') {
             rest.matches('/').count() + 1
         } else {
             usize::MAX
         };
         let names_hidden = rest.starts_with('.') || ["/.", "{.", ",.", "[."].iter().any(|start| rest.contains(start));
-        Ok(Self { folder: folder.to_string(), max_depth, names_hidden, is_literal: !text.contains(is_special), set })
+        let last = rest.rsplit('/').next().unwrap_or_default();
+        Ok(Self {
+            folder: folder.to_owned(),
+            max_depth,
+            names_hidden,
+            names_files: !last.trim_matches(['*', '?']).is_empty(),
+            text: text.trim_start_matches('/').to_owned(),
+            set: compiled(field, &glob)?,
+        })
     }
 
-    /// Says whether a path below `folder` matches.
+    /// One path as it stands, whatever signs are in it.
+    pub(super) fn plain(field: &str, path: &str) -> Result<Self, Fault> {
+        let text = path.trim_start_matches('/');
+        let (folder, name) = text.rsplit_once('/').unwrap_or(("", text));
+        Ok(Self {
+            folder: folder.to_owned(),
+            max_depth: 1,
+            names_hidden: true,
+            names_files: true,
+            text: text.to_owned(),
+            set: compiled(field, &escaped(name))?,
+        })
+    }
+
+    /// Says whether a path matches, seen from where the pattern starts.
     pub(super) fn is_match(&self, path: &[u8]) -> bool {
-        self.set.is_match(as_path(path))
+        let Some(below) = below(path, self.folder.as_bytes()).filter(|below| !below.is_empty()) else { return false };
+        (self.max_depth == usize::MAX || depth(below) <= self.max_depth) && self.set.is_match(as_path(below))
+    }
+
+    /// Says whether what matches can lie in a folder, or below it.
+    pub(super) fn reaches(&self, folder: &[u8]) -> bool {
+        self.leads_through(folder)
+            || below(folder, self.folder.as_bytes()).is_some_and(|below| self.max_depth == usize::MAX || depth(below) < self.max_depth)
+    }
+
+    /// Says whether a folder is one of those that the pattern names before its first wildcard.
+    pub(super) fn leads_through(&self, folder: &[u8]) -> bool {
+        !folder.is_empty() && below(self.folder.as_bytes(), folder).is_some()
     }
 }
 
+fn compiled(field: &str, glob: &str) -> Result<GlobSet, Fault> {
+    let glob = GlobBuilder::new(glob).literal_separator(true).backslash_escape(true).empty_alternates(true).build();
+    // Without the text of the pattern: what was put before it is not the model's.
+    let glob = glob.map_err(|error| invalid(field, format!("{}; {SIGNS}", error.kind())))?;
+    let set = GlobSetBuilder::new().add(glob).build();
+    set.map_err(|_| invalid(field, "is nested too deep or stands for too much; use a simpler one"))
+}
+
+/// Returns the part of a path below a folder; the empty folder is that of all.
+fn below<'a>(path: &'a [u8], folder: &[u8]) -> Option<&'a [u8]> {
+    if folder.is_empty() {
+        return Some(path);
+    }
+    match path.strip_prefix(folder)? {
+        [] => Some(b""),
+        [b'/', rest @ ..] => Some(rest),
+        _ => None,
+    }
+}
+
+fn depth(path: &[u8]) -> usize {
+    if path.is_empty() { 0 } else { memchr::memchr_iter(b'/', path).count() + 1 }
+}
+
+/// Splits a pattern at the slashes outside of braces and brackets.
+fn components(text: &str) -> Vec<&str> {
+    let (mut parts, mut depth, mut start) = (Vec::new(), 0_u32, 0);
+    for (at, char) in text.char_indices() {
+        match char {
+            '{' | '[' => depth += 1,
+            '}' | ']' => depth = depth.saturating_sub(1),
+            '/' if depth == 0 => {
+                parts.push(&text[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(&text[start..]);
+    parts
+}
+
+/// Returns a pattern that matches what this one does, and the name that it is where it is one: `[id]` is one letter of two, and the name of a
+/// folder in many projects.
+fn or_itself(component: &str) -> String {
+    if !component.contains(['[', ']', '{', '}', '\\']) {
+        return component.to_owned();
+    }
+    format!("{{{component},{}}}", escaped(component))
+}
+
+fn escaped(name: &str) -> String {
+    let mut out = String::with_capacity(name.len() + 8);
+    for char in name.chars() {
+        if is_special(char) || matches!(char, ',' | '!') {
+            out.push('\\');
+        }
+        out.push(char);
+    }
+    out
+}
+
 /// What `exclude` leaves out, folders with all they hold; several patterns may be separated by commas.
-pub(super) fn excluded(text: &str) -> Result<Gitignore, Fault> {
-    check_length("exclude", text)?;
+pub(super) fn excluded(field: &str, text: &str) -> Result<Gitignore, Fault> {
+    check_length(field, text)?;
     let mut builder = GitignoreBuilder::new("/");
     // Git takes an open bracket as a letter; a model that leaves one open means something else.
     builder.allow_unclosed_class(false);
     for part in split_commas(text) {
-        builder.add_line(None, part).map_err(|error| invalid("exclude", format!("{error}; {SIGNS}")))?;
+        let part = components(part).into_iter().map(or_itself).collect::<Vec<_>>().join("/");
+        builder.add_line(None, &part).map_err(|error| invalid(field, format!("{}; {SIGNS}", without_pattern(&error))))?;
     }
-    builder.build().map_err(|error| invalid("exclude", error.to_string()))
+    builder.build().map_err(|error| invalid(field, without_pattern(&error)))
+}
+
+/// Returns what is wrong, without the text of the pattern: what was put before it is not the model's.
+fn without_pattern(error: &ignore::Error) -> String {
+    match error {
+        ignore::Error::Glob { err, .. } => err.clone(),
+        ignore::Error::WithLineNumber { err, .. } | ignore::Error::WithPath { err, .. } | ignore::Error::WithDepth { err, .. } => {
+            without_pattern(err)
+        }
+        other => other.to_string(),
+    }
 }
 
 /// Splits at the commas outside of braces: `*.ts,*.{js,jsx}` is two patterns.
@@ -126,13 +232,10 @@ mod tests {
 
     #[track_caller]
     fn check(pattern: &str, path: &str, expected: bool) {
-        let pattern = Pattern::new(pattern).expect("a good pattern");
-        let below = match pattern.folder.as_str() {
-            "" => Some(path),
-            folder => path.strip_prefix(folder).and_then(|path| path.strip_prefix('/')),
-        };
-        let found = below.is_some_and(|path| path.split('/').count() <= pattern.max_depth && pattern.is_match(path.as_bytes()));
-        assert_eq!(found, expected, "{pattern:?} on {path}");
+        let pattern = Pattern::new("pattern", pattern).expect("a good pattern");
+        assert_eq!(pattern.is_match(path.as_bytes()), expected, "{pattern:?} on {path}");
+        let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        assert!(!expected || pattern.reaches(folder.as_bytes()), "{pattern:?} on {path}");
     }
 
     #[test]
@@ -166,19 +269,51 @@ mod tests {
     }
 
     #[test]
+    fn a_part_that_is_a_name_matches_that_name() {
+        check("app/[id]/page.tsx", "app/[id]/page.tsx", true);
+        check("app/[id]/page.tsx", "app/i/page.tsx", true);
+        check("app/[id]/page.tsx", "app/x/page.tsx", false);
+        check("**/[[...slug]]/*.tsx", "app/docs/[[...slug]]/page.tsx", true);
+        check("{{name}}/*.py", "{{name}}/setup.py", true);
+        check("{a,b}.txt", "{a,b}.txt", true);
+        check("{a,b}.txt", "b.txt", true);
+        check(r"a\b.txt", r"a\b.txt", true);
+        check(r"\[id\]/x", "[id]/x", true);
+        check("src/[ab]*.rs", "src/apple.rs", true);
+        check("src/[!a]*.rs", "src/apple.rs", false);
+        check("[id].tsx", "deep/[id].tsx", true);
+        let excludes = |pattern: &str, path: &str| {
+            let patterns = excluded("exclude", pattern).expect("a pattern");
+            patterns.matched(as_path(path.as_bytes()), true).is_ignore()
+        };
+        assert!(excludes("app/[id]", "app/[id]") && excludes("app/[id]", "app/d") && !excludes("app/[id]", "app/x"));
+        let plain = Pattern::plain("pattern", "a/[b.txt").expect("a path");
+        assert!(plain.is_match(b"a/[b.txt") && !plain.is_match(b"[b.txt") && plain.leads_through(b"a"));
+    }
+
+    #[test]
+    fn only_folders_that_a_match_can_lie_in_are_reached() {
+        let reaches = |pattern: &str, folder: &str| Pattern::new("pattern", pattern).expect("a pattern").reaches(folder.as_bytes());
+        assert!(reaches("src/*.rs", "src") && !reaches("src/*.rs", "other") && !reaches("src/*.rs", "src/deep"));
+        assert!(reaches("a/b/*.rs", "a") && reaches("*.rs", "any/where") && reaches("src/**", "src/a/b") && !reaches("/*.rs", "src"));
+        let through = |folder: &[u8]| Pattern::new("pattern", ".github/workflows/*").expect("a pattern").leads_through(folder);
+        assert!(through(b".github") && through(b".github/workflows") && !through(b".github/other") && !through(b".git"));
+    }
+
+    #[test]
     fn commas_within_braces_separate_nothing() {
         assert_eq!(split_commas("*.ts, *.{js,jsx},"), ["*.ts", "*.{js,jsx}"]);
     }
 
     #[test]
     fn patterns_that_are_none_say_why() {
-        let problem = |pattern: &str| Pattern::new(pattern).expect_err("not a pattern").to_string();
+        let problem = |pattern: &str| Pattern::new("pattern", pattern).expect_err("not a pattern").to_string();
         for (pattern, cause) in [("{a", "unclosed alternate"), ("[", "unclosed character class"), ("src/[b-a]", "invalid range")] {
             let problem = problem(pattern);
             assert!(problem.contains(cause) && problem.contains("a backslash before") && !problem.contains("**"), "{problem}");
         }
         for pattern in ["{a", "["] {
-            let problem = excluded(pattern).expect_err("not a pattern").to_string();
+            let problem = excluded("exclude", pattern).expect_err("not a pattern").to_string();
             assert!(problem.starts_with("`exclude`: ") && problem.contains("a backslash before"), "{problem}");
         }
         assert!(problem("").contains("is empty"));

@@ -31,6 +31,7 @@ use podbay_wire::Mark;
 use podbay_wire::Read;
 use podbay_wire::ReadFile;
 use podbay_wire::message::Data;
+use podbay_wire::shown_text;
 
 /// How far a file is looked at for NUL bytes; git and ripgrep look about as far.
 pub(super) const SNIFFED: usize = 8 * 1024;
@@ -132,10 +133,8 @@ fn read(workspace: &Workspace, seen: &Seen, path: &BytesPath, protected: bool, w
     };
     let Page { text, n_lines, total_lines, more, cut_lines } = page;
     let (text, encoding) = match String::from_utf8(text) {
-        // A page without a broken byte says nothing of those that are elsewhere.
-        Ok(text) if encoding == Encoding::Lossy && !text.contains(char::REPLACEMENT_CHARACTER) => (text, Encoding::Utf8),
         Ok(text) => (text, encoding),
-        Err(error) => (String::from_utf8_lossy(error.as_bytes()).into_owned(), Encoding::Lossy),
+        Err(error) => (shown_text(error.as_bytes()).into_owned(), Encoding::Lossy),
     };
     // A line that was cut was not shown.
     let (n_shown, more_follows) = if cut_lines > 0 { (0, true) } else { (n_lines, more) };

@@ -22,6 +22,7 @@ use nix::sys::stat::SFlag;
 use nix::sys::stat::fstatat;
 
 use super::ignore_rules::Rules;
+use super::ignore_rules::Said;
 use super::ignore_rules::Seen;
 use super::stop::Stop;
 use crate::beneath::Beneath;
@@ -57,6 +58,17 @@ impl Entry<'_> {
     }
 }
 
+/// Why an entry is left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Why {
+    /// The visitor does not want it.
+    Unselected,
+    /// An ignore file says so.
+    Ignored,
+    /// Its name begins with a dot.
+    Hidden,
+}
+
 /// What is done with what a walk finds; called on several threads at once, each with a state of its own.
 pub(crate) trait Visitor: Sync {
     type State: Default + Send;
@@ -71,8 +83,8 @@ pub(crate) trait Visitor: Sync {
         true
     }
 
-    /// Is told of what is left out: by the rules, or as hidden.
-    fn pass_over(&self, _state: &mut Self::State, _entry: &Entry<'_>) {}
+    /// Is told of what is left out.
+    fn pass_over(&self, _state: &mut Self::State, _entry: &Entry<'_>, _why: Why) {}
 
     /// Is told of a repository's own folder or file, which is never visited.
     fn repository(&self, _state: &mut Self::State, _entry: &Entry<'_>) {}
@@ -180,8 +192,13 @@ impl<V: Visitor> Run<'_, V> {
         let mut work = Vec::with_capacity(folders.len());
         // The last one pushed is the first one taken.
         for name in folders.iter().rev() {
-            if self.take(&folder, name, &mut path, state) && depth + 1 < self.walk.max_depth {
-                work.push(Work::Folder { full: path.clone(), rules: folder.rules.clone(), depth: depth + 1 });
+            let Some(below) = self.take(&folder, name, &mut path, state) else { continue };
+            if depth + 1 < self.walk.max_depth {
+                let rules = folder.rules.as_ref().map(|rules| match below {
+                    Below::All => Arc::clone(rules),
+                    Below::Tracked => Rules::tracked_only(rules),
+                });
+                work.push(Work::Folder { full: path.clone(), rules, depth: depth + 1 });
             }
         }
         if self.walk.in_breadth {
@@ -212,8 +229,8 @@ impl<V: Visitor> Run<'_, V> {
         }
     }
 
-    /// Visits an entry unless it is to be left out, and says whether what is in it is wanted too; `path` then holds its path.
-    fn take(&self, folder: &Opened, name: &Name, path: &mut Vec<u8>, state: &mut V::State) -> bool {
+    /// Visits an entry unless it is to be left out, and says what in it is wanted too; `path` then holds its path.
+    fn take(&self, folder: &Opened, name: &Name, path: &mut Vec<u8>, state: &mut V::State) -> Option<Below> {
         path.clear();
         path.extend_from_slice(&folder.full);
         path.push(b'/');
@@ -222,21 +239,39 @@ impl<V: Visitor> Run<'_, V> {
         // A repository's own folder holds nothing to be read, and what is in it is many files.
         if &*name.name == b".git" {
             self.visitor.repository(state, &entry);
-            return false;
+            return None;
         }
-        let taken = self.visitor.select(&entry).unwrap_or_else(|| {
-            match folder.rules.as_ref().and_then(|rules| rules.ignores(entry.full, entry.kind == Kind::Folder)) {
-                Some(ignored) => !ignored,
-                None => self.walk.hidden || entry.name[0] != b'.',
+        let mut below = Below::All;
+        let why = match self.visitor.select(&entry) {
+            Some(true) => None,
+            Some(false) => Some(Why::Unselected),
+            None => {
+                let is_hidden = !self.walk.hidden && entry.name[0] == b'.';
+                match folder.rules.as_ref().map_or(Said::Nothing, |rules| rules.say(entry.full, entry.kind == Kind::Folder)) {
+                    Said::Ignored => Some(Why::Ignored),
+                    Said::Wanted => None,
+                    Said::TrackedBelow => {
+                        below = Below::Tracked;
+                        is_hidden.then_some(Why::Hidden)
+                    }
+                    Said::Nothing => is_hidden.then_some(Why::Hidden),
+                }
             }
-        });
-        if !taken {
-            self.visitor.pass_over(state, &entry);
-            return false;
+        };
+        if let Some(why) = why {
+            self.visitor.pass_over(state, &entry, why);
+            return None;
         }
         self.visitor.visit(state, &entry);
-        self.visitor.enters(&entry)
+        self.visitor.enters(&entry).then_some(below)
     }
+}
+
+/// What in a folder is wanted.
+enum Below {
+    All,
+    /// Git ignores the folder, and tracks something in it.
+    Tracked,
 }
 
 /// Reads the names of a folder, sorted.

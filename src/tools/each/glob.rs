@@ -20,6 +20,8 @@ struct Arguments {
     pattern: String,
     path: Option<String>,
     exclude: Option<String>,
+    #[serde(default)]
+    include_ignored: bool,
     max_results: Option<i64>,
 }
 
@@ -32,6 +34,7 @@ pub(super) fn tool() -> Tool {
                 "pattern": { "type": "string", "description": "Such as **/*.py" },
                 "path": { "type": "string", "description": "Folder to look in (default: the project)" },
                 "exclude": { "type": "string", "description": "Names to leave out, such as **/test_*" },
+                "include_ignored": { "type": "boolean", "description": "Also hidden and git-ignored files" },
                 "max_results": { "type": "integer" },
             }),
             &["pattern"],
@@ -48,16 +51,18 @@ pub(super) fn tool() -> Tool {
         ("folder", "path"),
         ("file_path", "path"),
         ("filepath", "path"),
+        ("no_ignore", "include_ignored"),
+        ("include_hidden", "include_ignored"),
     ])
     .in_sets_from(Set::Standard)
     .such_as(r#"{"pattern": "**/*.rs"}"#)
 }
 
 fn make(arguments: Value, options: &Options, notes: &mut Vec<String>) -> Result<Action, String> {
-    let Arguments { pattern, path, exclude, max_results } = parse(arguments)?;
+    let Arguments { pattern, path, exclude, include_ignored, max_results } = parse(arguments)?;
     let (path, pattern) = apart(folder(path.as_deref()), filled("pattern", pattern)?);
     let max_results = bounded("max_results", max_results, options.search_results, options.search_results_max, notes)?;
-    Ok(Action::Box(Call::Glob(Glob { pattern, path, exclude, max_results })))
+    Ok(Action::Box(Call::Glob(Glob { pattern, path, exclude, include_ignored, max_results })))
 }
 
 /// Returns where a pattern begins, and the pattern from there: it may name the project's folder, which `path` has nothing to do with then, and

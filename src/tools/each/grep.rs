@@ -24,6 +24,8 @@ struct Arguments {
     #[serde(default)]
     case_insensitive: bool,
     output_mode: Option<GrepOutput>,
+    #[serde(default)]
+    include_ignored: bool,
     max_results: Option<i64>,
 }
 
@@ -39,6 +41,7 @@ pub(super) fn tool() -> Tool {
                 "context": { "type": "integer", "description": "Lines around each match" },
                 "case_insensitive": { "type": "boolean" },
                 "output_mode": { "type": "string", "enum": ["content", "files_only", "count"] },
+                "include_ignored": { "type": "boolean", "description": "Also hidden and git-ignored files" },
                 "max_results": { "type": "integer" },
             }),
             &["pattern"],
@@ -55,6 +58,8 @@ pub(super) fn tool() -> Tool {
         ("folder", "path"),
         ("file_path", "path"),
         ("filepath", "path"),
+        ("no_ignore", "include_ignored"),
+        ("include_hidden", "include_ignored"),
         ("file", "path"),
         ("include", "glob"),
         ("ignore_case", "case_insensitive"),
@@ -65,11 +70,12 @@ pub(super) fn tool() -> Tool {
 }
 
 fn make(arguments: Value, options: &Options, notes: &mut Vec<String>) -> Result<Action, String> {
-    let Arguments { pattern, path, glob, context, case_insensitive, output_mode, max_results } = parse(arguments)?;
+    let Arguments { pattern, path, glob, context, case_insensitive, output_mode, include_ignored, max_results } = parse(arguments)?;
     Ok(Action::Box(Call::Grep(Grep {
         pattern: filled("pattern", pattern)?,
         path: folder(path.as_deref()),
         glob,
+        include_ignored,
         context: bounded("context", context, 0, 50, notes)?,
         case_insensitive,
         output: output_mode.unwrap_or(GrepOutput::Content),

@@ -1,6 +1,7 @@
 //! What the model reads of a result.
 
 use super::*;
+use podbay_wire::LeftOut;
 use podbay_wire::Limit;
 use podbay_wire::MatchedFile;
 
@@ -28,6 +29,49 @@ fn the_end_of_a_command_is_said_with_the_limit_it_met() {
     check(&large, "", "(no output)\n[killed: a file came to be as large as the sandbox allows, 64.0 KiB]", false);
     let hog = ended(End::Signaled { signal: 9 }, Some(Limit::Memory { bytes: 2 << 30 }));
     check(&hog, "", "(no output)\n[killed: out of memory, the limit of the sandbox is 2.0 GiB]", false);
+}
+
+/// What is drawn again is shown once, before anything is cut, and nothing of a terminal's is left in it.
+#[test]
+fn what_a_command_printed_is_shown_as_text() {
+    let ok = || ended(End::Exited { code: 0 }, None);
+    check(&ok(), " 10%\r 50%\r100%\n\x1b[31mred\x1b[0m\n", "100%\nred\n", true);
+    check(&ok(), &(0..5000).map(|n| format!("\r{n} of 5000")).collect::<String>(), "4999 of 5000", true);
+    check(&ok(), &"layer 1\nlayer 2\n\x1b[2A".repeat(1000), "layer 1\nlayer 2\n", true);
+    check(&ok(), "\x1b[2K\r\x1b[0m", "(no output)\n[exit code 0]", true);
+    let printed = Printed { head: b"caf\xe9\n".to_vec(), tail: Vec::new() };
+    let text = fit(&render(&ok(), &printed, &Options::default(), 2000), 2000, None);
+    assert_eq!(text, format!("caf\\xe9\n[{BYTES}]"));
+    let printed = Printed { head: b"a\rb".to_vec(), tail: b"\x1b[9Ac\rd\n".to_vec() };
+    let output = Output::Command(CommandEnded { omitted_bytes: 5, output_bytes: 20, ..CommandEnded::plain(End::Exited { code: 0 }) });
+    let text = fit(&render(&output, &printed, &Options::default(), 2000), 2000, None);
+    assert_eq!(text, "b\n[… 5 bytes not kept …]\nd\n", "what was not kept stays between the two");
+}
+
+#[test]
+fn a_result_that_is_empty_or_cut_says_what_was_not_looked_at() {
+    let left_out = || LeftOut { hidden_files: 1, ignored_folders: 1, folders: vec!["target".into()], ..LeftOut::default() };
+    let files = |paths: Vec<podbay_wire::BytesPath>, truncated| {
+        Output::Files(FoundFiles { paths, truncated, n_unreadable: 0, cursor: None, left_out: left_out() })
+    };
+    let said = "not looked at: 1 hidden file, 1 ignored folder (target/); include_ignored true looks at them, too";
+    check(&files(Vec::new(), false), "", &format!("no file matches\n[{said}]"), true);
+    check(&files(vec!["a".into()], true), "", &format!("a\n[more files match; narrow the pattern; {said}]"), true);
+    check(&files(vec!["a".into()], false), "", "a\n", true);
+    let listing = DirectoryListing {
+        path: "".into(),
+        entries: Vec::new(),
+        omitted: Some(0),
+        truncated: false,
+        n_unreadable: 0,
+        left_out: LeftOut { hidden_files: 2, ..LeftOut::default() },
+    };
+    let rendered = render(&Output::Listing(listing), &Printed::default(), &Options::default(), 2000);
+    assert!(
+        rendered.body.contains("nothing in this folder that is shown") && rendered.footer.contains("2 hidden files"),
+        "{}",
+        rendered.footer
+    );
 }
 
 #[test]
@@ -61,9 +105,18 @@ fn hints_name_nothing_that_the_set_does_not_tell_of() {
         n_unreadable: 0,
         n_protected: 0,
         n_binary: 0,
+        n_too_long: 0,
+        left_out: LeftOut::default(),
+        hint: None,
         cursor: Some("grep-1".to_owned()),
     });
-    let files = FoundFiles { paths: vec!["a.rs".into()], truncated: false, n_unreadable: 0, cursor: Some("glob-1".to_owned()) };
+    let files = FoundFiles {
+        paths: vec!["a.rs".into()],
+        truncated: false,
+        n_unreadable: 0,
+        cursor: Some("glob-1".to_owned()),
+        left_out: LeftOut::default(),
+    };
     let left = Output::Command(CommandEnded { n_survivors: 2, ..CommandEnded::plain(End::Exited { code: 0 }) });
     let files = Output::Files(files);
     let footer = |output: &Output, set| render(output, &Printed::default(), &Options { set, ..Options::default() }, 2000).footer;
@@ -90,6 +143,9 @@ fn counts_are_shown_even_where_every_file_has_one() {
             n_unreadable: 0,
             n_protected: 0,
             n_binary: 0,
+            n_too_long: 0,
+            left_out: LeftOut::default(),
+            hint: None,
             cursor: None,
         })
     };
@@ -102,9 +158,23 @@ fn counts_are_shown_even_where_every_file_has_one() {
 fn a_search_whose_time_was_over_says_so_and_nothing_more() {
     let matches = |files: Vec<MatchedFile>, truncated: bool, timed_out: bool| {
         let n_matches = files.len() as u64;
-        let (n_unreadable, n_protected, n_binary, cursor) = (0, 0, 0, None);
+        let (n_unreadable, n_protected, n_binary, n_too_long, cursor) = (0, 0, 0, 0, None);
+        let (left_out, hint) = (LeftOut::default(), None);
         let output = GrepOutput::FilesOnly;
-        Output::Matches(Matches { output, files, n_matches, truncated, timed_out, n_unreadable, n_protected, n_binary, cursor })
+        Output::Matches(Matches {
+            output,
+            files,
+            n_matches,
+            truncated,
+            timed_out,
+            n_unreadable,
+            n_protected,
+            n_binary,
+            n_too_long,
+            cursor,
+            left_out,
+            hint,
+        })
     };
     let file = || vec![MatchedFile { path: "a.rs".into(), count: 1, lines: Vec::new(), binary: false }];
     let over = "[the search ran out of time, so there may be more; narrow the pattern or the path]";

@@ -93,6 +93,12 @@ impl Project {
         fs::write(path, bytes).expect("written");
     }
 
+    #[track_caller]
+    fn git(&self, words: &[&str]) {
+        let done = std::process::Command::new("git").arg("-C").arg(&self.path).args(words).output().expect("git runs");
+        assert!(done.status.success(), "{words:?}: {}", String::from_utf8_lossy(&done.stderr));
+    }
+
     fn bytes(&self, name: &str) -> Vec<u8> {
         fs::read(self.path.join(name)).expect("is there")
     }
@@ -298,7 +304,7 @@ fn list(path: &str) -> ListDirectory {
 }
 
 fn glob(pattern: &str) -> Glob {
-    Glob { pattern: pattern.into(), path: "".into(), exclude: None, max_results: 500 }
+    Glob { pattern: pattern.into(), path: "".into(), exclude: None, include_ignored: false, max_results: 500 }
 }
 
 fn grep(pattern: &str) -> Grep {
@@ -306,6 +312,7 @@ fn grep(pattern: &str) -> Grep {
         pattern: pattern.into(),
         path: "".into(),
         glob: None,
+        include_ignored: false,
         context: 0,
         case_insensitive: false,
         output: GrepOutput::Content,

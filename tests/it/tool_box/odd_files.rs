@@ -276,7 +276,7 @@ async fn a_search_that_finds_nothing_says_which_files_it_left() {
     hand.put("a.bin", b"\0\0 needle\n");
     hand.put("b.txt", "text\n");
     let text = hand.ok("grep", json!({"pattern": "needle"})).await;
-    assert_eq!(text, "nothing matches\n[binary, and not searched to the end: 1 file(s); one that is named is]");
+    assert_eq!(text, "nothing matches\n[binary, and not searched to the end: 1 file(s); one that is named in path is]");
     assert!(hand.ok("grep", json!({"pattern": "needle", "path": "a.bin"})).await.contains("a.bin: binary file matches"));
     let text = hand.ok("grep", json!({"pattern": "text"})).await;
     assert!(!text.contains("binary"), "{text}");

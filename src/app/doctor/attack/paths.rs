@@ -101,6 +101,7 @@ fn every_tool(path: &str) -> Vec<Call> {
             pattern: "root".to_owned(),
             path: path_bytes,
             glob: None,
+            include_ignored: false,
             context: 0,
             case_insensitive: false,
             output: GrepOutput::Content,

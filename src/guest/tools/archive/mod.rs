@@ -23,6 +23,7 @@ use podbay_wire::DirectoryEntry;
 use podbay_wire::DirectoryListing;
 use podbay_wire::EntryKind;
 use podbay_wire::Fault;
+use podbay_wire::LeftOut;
 use podbay_wire::Output;
 
 /// Files and folders that an archive may hold.
@@ -88,7 +89,14 @@ fn list(workspace: &Workspace, call: &Archive, kind: Kind, stop: &Stop<'_>) -> R
         Ok(())
     })?;
     let omitted = n - entries.len() as u64;
-    Ok(DirectoryListing { path: call.archive.clone(), entries, omitted: Some(omitted), truncated: omitted > 0, n_unreadable: 0 })
+    Ok(DirectoryListing {
+        path: call.archive.clone(),
+        entries,
+        omitted: Some(omitted),
+        truncated: omitted > 0,
+        n_unreadable: 0,
+        left_out: LeftOut::default(),
+    })
 }
 
 fn too_many(path: &BytesPath) -> Fault {

@@ -1,0 +1,185 @@
+//! Which files a search is about, by their paths: what `glob` finds, and what the argument `glob` of `grep` says.
+//!
+//! Both mean the same. Several patterns are separated by commas, and one with `!` before it leaves out what it matches. A pattern is seen from the folder
+//! that is searched, and from the project's own.
+
+use ignore::gitignore::Gitignore;
+
+use super::invalid;
+use super::pattern::Pattern;
+use super::pattern::excluded;
+use super::pattern::split_commas;
+use super::walk::Entry;
+use super::walk::Kind;
+use crate::beneath::Beneath;
+use crate::root::Root;
+use crate::root::as_path;
+use crate::root::join;
+use podbay_wire::BytesPath;
+use podbay_wire::Fault;
+
+#[derive(Debug, Default)]
+pub(super) struct Patterns {
+    /// None: all files.
+    pub(super) wanted: Vec<Pattern>,
+    unwanted: Vec<Gitignore>,
+    /// The folder that is searched, from the project's.
+    above: Vec<u8>,
+}
+
+/// A folder in which a walk begins.
+pub(super) struct Start {
+    pub(super) base: Beneath,
+    pub(super) path: BytesPath,
+}
+
+impl Patterns {
+    /// All files of a folder.
+    pub(super) fn all(above: &[u8]) -> Self {
+        Self { above: above.to_vec(), ..Self::default() }
+    }
+
+    /// Reads what a call says; `above` is the folder that it searches, without a slash at its end.
+    pub(super) fn new(root: &Root, above: &[u8], field: &str, text: &str) -> Result<Self, Fault> {
+        let mut patterns = Self::all(above);
+        let stands = |name: &str| {
+            !name.is_empty() && root.look(&BytesPath::from_bytes(join(above, name.trim_start_matches('/').as_bytes()))).is_ok()
+        };
+        // A name may have a comma in it.
+        let parts = if text.contains(',') && stands(text) { vec![text] } else { split_commas(text) };
+        if parts.is_empty() {
+            patterns.wanted.push(Pattern::new(field, text)?);
+        }
+        for part in parts {
+            match part.strip_prefix('!') {
+                Some(unwanted) if !stands(part) => patterns.unwanted.push(excluded(field, unwanted)?),
+                _ => patterns.wanted.push(match Pattern::new(field, part) {
+                    Err(fault) => {
+                        if stands(part) {
+                            Pattern::plain(field, part)?
+                        } else {
+                            return Err(fault);
+                        }
+                    }
+                    Ok(pattern) => pattern,
+                }),
+            }
+        }
+        Ok(patterns)
+    }
+
+    /// Leaves out what matches this as well.
+    pub(super) fn without(mut self, unwanted: Gitignore) -> Self {
+        self.unwanted.push(unwanted);
+        self
+    }
+
+    /// Whether hidden names are wanted.
+    pub(super) fn names_hidden(&self) -> bool {
+        self.wanted.iter().any(|pattern| pattern.names_hidden)
+    }
+
+    /// Decides on what a walk finds; `None`: the rules about hidden and ignored names do.
+    pub(super) fn select(&self, entry: &Entry<'_>) -> Option<bool> {
+        if entry.kind == Kind::Folder { self.select_folder(entry) } else { self.select_file(entry) }
+    }
+
+    fn select_folder(&self, entry: &Entry<'_>) -> Option<bool> {
+        if self.is_unwanted(entry) {
+            return Some(false);
+        }
+        if self.wanted.is_empty() {
+            return None;
+        }
+        let path = entry.path();
+        if !self.wanted.iter().any(|pattern| self.seen(path).any(|path| pattern.reaches(path))) {
+            return Some(false);
+        }
+        self.wanted.iter().any(|pattern| self.seen(path).any(|path| pattern.leads_through(path))).then_some(true)
+    }
+
+    fn select_file(&self, entry: &Entry<'_>) -> Option<bool> {
+        // The patterns are cheaper than the rules and leave out more.
+        let path = entry.path();
+        let mut is_named = false;
+        if !self.wanted.is_empty() {
+            let mut matching = self.wanted.iter().filter(|pattern| self.seen(path).any(|path| pattern.is_match(path))).peekable();
+            if matching.peek().is_none() {
+                return Some(false);
+            }
+            is_named = matching.any(|pattern| pattern.names_files && (pattern.names_hidden || entry.name[0] != b'.'));
+        }
+        if self.is_unwanted(entry) {
+            return Some(false);
+        }
+        is_named.then_some(true)
+    }
+
+    /// Returns a path as the patterns see it.
+    fn seen<'a>(&self, path: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
+        let from_above = match path.strip_prefix(self.above.as_slice()) {
+            Some([b'/', rest @ ..]) if !self.above.is_empty() => Some(rest),
+            _ => None,
+        };
+        from_above.into_iter().chain([path])
+    }
+
+    fn is_unwanted(&self, entry: &Entry<'_>) -> bool {
+        let is_folder = entry.kind == Kind::Folder;
+        let full = if self.above.is_empty() { entry.full } else { entry.full.get(self.above.len() + 1..).unwrap_or(entry.full) };
+        self.unwanted.iter().any(|unwanted| {
+            unwanted.matched(as_path(full), is_folder).is_ignore() || unwanted.matched(as_path(entry.full), is_folder).is_ignore()
+        })
+    }
+
+    /// Returns where to walk: in each folder that a pattern names before its first wildcard, also if links lead there. One that is not there needs no
+    /// walk.
+    pub(super) fn starts(&self, root: &Root) -> Result<Vec<Start>, Fault> {
+        if self.wanted.is_empty() {
+            let path = BytesPath::from_bytes(self.above.as_slice());
+            return Ok(vec![Start { base: root.descend(&path)?, path }]);
+        }
+        let mut paths = Vec::new();
+        for pattern in &self.wanted {
+            let from_above = join_some(&self.above, pattern.folder.as_bytes());
+            let from_root = pattern.folder.as_bytes();
+            if from_root.split(|byte| *byte == b'/').any(|name| name == b"..") {
+                // What was allowed is to look in the folder that `path` names. A path that leads out of the project is said to.
+                root.descend(&BytesPath::from_bytes(from_above.as_slice()))?;
+                return Err(invalid(
+                    "pattern",
+                    format!("`{}` leads out of the folder that is searched; name that folder in `path`", pattern.folder),
+                ));
+            }
+            paths.push(from_above);
+            if !self.above.is_empty() && lies_in(from_root, &self.above) {
+                paths.push(from_root.to_vec());
+            } else if !self.above.is_empty() && !from_root.is_empty() && lies_in(&self.above, from_root) {
+                paths.push(self.above.clone());
+            }
+        }
+        paths.sort();
+        paths.dedup();
+        let mut starts: Vec<Start> = Vec::new();
+        for path in paths {
+            let path = root.relative(&BytesPath::from_bytes(path))?;
+            let path = BytesPath::from_bytes(path.as_bytes().strip_suffix(b"/").unwrap_or(path.as_bytes()));
+            match root.descend(&path) {
+                _ if starts.iter().any(|start| lies_in(path.as_bytes(), start.path.as_bytes())) => {}
+                Ok(base) => starts.push(Start { base, path }),
+                Err(fault @ Fault::Outside { .. }) => return Err(fault),
+                Err(_) => {}
+            }
+        }
+        Ok(starts)
+    }
+}
+
+fn join_some(folder: &[u8], name: &[u8]) -> Vec<u8> {
+    if name.is_empty() { folder.to_vec() } else { join(folder, name) }
+}
+
+/// Says whether a path is that of a folder, or lies below it.
+fn lies_in(path: &[u8], folder: &[u8]) -> bool {
+    folder.is_empty() || path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
+}
