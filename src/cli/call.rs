@@ -1,3 +1,6 @@
+use std::borrow::Cow;
+use std::io;
+use std::io::IsTerminal;
 use std::sync::Arc;
 
 use super::args::CallArgs;
@@ -30,8 +33,29 @@ pub(super) async fn call(args: CallArgs) -> Result<u8, app::Error> {
     });
     let called = Box::pin(app::call(&place, &args.tool, &args.arguments, &front)).await?;
     terminal.finish();
-    let newline = if called.text.ends_with('\n') { "" } else { "\n" };
-    let text = podbay_ui::text::clean(&called.text);
-    deliver(&format!("{text}{newline}"))?;
+    deliver(&shown(&called.text, io::stdout().is_terminal()))?;
     Ok(signals.exit_code(called.exit_code))
+}
+
+/// Returns what is written of a result: on a terminal a line that it does not obey, and elsewhere what a model reads, byte for byte.
+fn shown(text: &str, is_terminal: bool) -> Cow<'_, str> {
+    if !is_terminal {
+        return Cow::Borrowed(text);
+    }
+    let newline = if text.ends_with('\n') { "" } else { "\n" };
+    Cow::Owned(format!("{}{newline}", podbay_ui::text::clean(text)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pipe_gets_what_a_model_reads_and_a_terminal_what_it_can_show() {
+        for text in ["a\r\nb\u{1b}[31m", "\u{202e}x\n", "1\tx\n[no newline at the end]", ""] {
+            assert_eq!(shown(text, false), text);
+        }
+        assert_eq!(shown("a\u{1b}[31mb\u{1b}[0m", true), "ab\n");
+        assert_eq!(shown("a\rb\n", true), "a\nb\n");
+    }
 }
