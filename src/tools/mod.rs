@@ -15,6 +15,7 @@ mod doubled;
 mod each;
 mod early;
 mod foreign;
+mod git_name;
 mod git_words;
 mod hook;
 mod host;

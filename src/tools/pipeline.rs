@@ -188,7 +188,7 @@ impl Pipeline {
     async fn take(&self, call: &ToolCall, hand: Hand, cancel: &CancellationToken) -> Result<Finished, PipelineError> {
         let begun = Instant::now();
         // 1 and 2, parsing and the schema: the model's words become an action, or words on what is wrong with them.
-        let Understood { name, inner, mut action, notes } = match self.catalogue.parse(&call.name, &call.arguments) {
+        let Understood { name, inner, mut action, mut notes } = match self.catalogue.parse(&call.name, &call.arguments) {
             Ok(understood) => understood,
             Err(misunderstood) => {
                 let underway = Underway { call, name: &call.name, read_only: true, begun };
@@ -208,6 +208,7 @@ impl Pipeline {
         if let Some(problem) = self.objection(&action) {
             return Ok(self.finish(underway, End::new(CallStatus::Invalid, problem)));
         }
+        let action = self.read_git_names(action, &mut notes, cancel).await;
         // 4 and 5, the gate of modes that only read, then capabilities, rules, a person's answer: an approval, or none.
         let (action, quit) = self.approve(call, name, action, hand, cancel).await;
         // The person's time to think is not the call's.

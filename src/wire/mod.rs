@@ -17,6 +17,7 @@ pub mod keep;
 mod left_out;
 mod limit;
 pub mod message;
+mod named;
 mod output;
 mod patch;
 mod path;

@@ -58,8 +58,10 @@ const MAX_ABOVE: usize = 64;
 const MAX_LINK: u64 = 8 * 1024;
 
 /// Settings under which git starts nothing: each is named where git knows it by one name.
-const SETTINGS: [&str; 12] = [
+const SETTINGS: [&str; 13] = [
     "safe.directory=*",
+    // Names are shown as the tools take them.
+    "core.quotePath=false",
     "core.fsmonitor=false",
     "core.hooksPath=/dev/null",
     "core.pager=cat",

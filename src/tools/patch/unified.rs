@@ -2,6 +2,7 @@ use super::body::Body;
 use super::body::is_counted;
 use super::content;
 use super::sections::check;
+use crate::git_name::unquoted;
 use podbay_wire::BytesPath;
 use podbay_wire::FilePatch;
 use podbay_wire::Hunk;
@@ -253,30 +254,8 @@ fn halves(git: &str) -> Option<(String, String)> {
 /// Takes a name out of its line: without the time behind a tab, and out of the quotes that git puts around odd ones.
 fn unquote(text: &str) -> String {
     let text = text.trim_end_matches('\r');
-    let Some(quoted) = text.strip_prefix('"') else { return text.split('\t').next().unwrap_or_default().trim_end().to_owned() };
-    let mut bytes = Vec::new();
-    let mut rest = quoted.bytes().peekable();
-    while let Some(byte) = rest.next() {
-        match byte {
-            b'"' => break,
-            b'\\' => match rest.next() {
-                Some(b'n') => bytes.push(b'\n'),
-                Some(b't') => bytes.push(b'\t'),
-                Some(b'r') => bytes.push(b'\r'),
-                Some(digit @ b'0'..=b'7') => {
-                    let mut value = u32::from(digit - b'0');
-                    for _ in 0..2 {
-                        if let Some(next) = rest.next_if(|next| (b'0'..=b'7').contains(next)) {
-                            value = value * 8 + u32::from(next - b'0');
-                        }
-                    }
-                    bytes.push(value as u8);
-                }
-                Some(other) => bytes.push(other),
-                None => {}
-            },
-            other => bytes.push(other),
-        }
+    match unquoted(text.as_bytes()) {
+        Some((name, _)) => BytesPath::from_bytes(name).to_text(),
+        None => text.split('\t').next().unwrap_or_default().trim_end().to_owned(),
     }
-    BytesPath::from_bytes(bytes).to_text()
 }
