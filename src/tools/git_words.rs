@@ -1,7 +1,11 @@
 //! What git says of a refusal and leaves open, or names a way on for that a model does not have.
 
 /// What git says, and what can be done.
-const REMEDIES: [(&str, &str); 5] = [
+const REMEDIES: [(&str, &str); 6] = [
+    (
+        "unknown repository extension",
+        "the git of this sandbox does not know what this repository is made with: go on without git, and say so in your answer",
+    ),
     (
         "not a git repository",
         "there is no git repository here: go on without git, or name a folder that has one; `git init` makes one where the task asks for it",
@@ -36,6 +40,7 @@ mod tests {
                 "The following paths are ignored by one of your .gitignore files:\nx\nhint: Use -f if you really want to add them.\n",
                 "leave it out",
             ),
+            ("fatal: unknown repository extension found:\n\tfuture\n", "go on without git"),
             ("fatal: your current branch 'main' does not have any commits yet\n", "commit something first"),
             ("error: 'g/' does not have a commit checked out\nfatal: adding files failed\n", "commit in there first"),
             ("fatal: command line, 'a[': Invalid regular expression\n", "put a backslash"),

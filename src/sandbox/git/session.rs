@@ -27,6 +27,7 @@ use podbay_wire::below as path_below;
 use podbay_wire::keep::Find;
 use podbay_wire::keep::GitAnswer;
 use podbay_wire::keep::GitOrder;
+use podbay_wire::keep::GitRefusal;
 use podbay_wire::keep::Obeyed;
 use podbay_wire::keep::PreparedGit;
 use podbay_wire::keep::PreparedRepository;
@@ -36,6 +37,8 @@ use podbay_wire::keep::git_of_review;
 const READ_ONLY: &str = "git can only read in this session";
 /// The same where it cannot even do that.
 const NOTHING: &str = "git does not work in this session";
+/// The same where that is up to the sandbox's git.
+const PERHAPS: &str = "git can at most read in this session";
 
 /// The git of one session.
 pub(crate) struct SessionGit {
@@ -374,7 +377,11 @@ fn told(prepared: &PreparedGit) -> Vec<String> {
     let (mut refused, mut notes) = (Vec::new(), Vec::new());
     for repository in &prepared.repositories {
         if let Some(refusal) = &repository.refused {
-            let words = if refusal.lets_read() { READ_ONLY } else { NOTHING };
+            let words = match refusal {
+                GitRefusal::Extension { .. } => PERHAPS,
+                refusal if refusal.lets_read() => READ_ONLY,
+                _ => NOTHING,
+            };
             let what = if repository.path.as_bytes() == b".git" { words.to_owned() } else { format!("{words} at {}", repository.path) };
             refused.push(format!("{what}: {refusal}"));
         }
@@ -408,7 +415,6 @@ pub(super) fn with_causes(error: &Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use podbay_wire::keep::GitRefusal;
 
     #[test]
     fn where_git_cannot_even_read_that_is_said() {
@@ -420,6 +426,8 @@ mod tests {
         assert!(said(".git", lent()).starts_with("git does not work in this session: it borrows objects from /elsewhere"));
         assert!(said("sub/.git", lent()).starts_with("git does not work in this session at sub/.git: it borrows"));
         assert!(said(".git", GitRefusal::NoHead).starts_with("git does not work in this session: it has no HEAD"));
+        let unknown = said(".git", GitRefusal::Extension { name: "future".to_owned() });
+        assert!(unknown.starts_with("git can at most read in this session: it has the extension `future`"), "{unknown}");
         assert!(said(".git", GitRefusal::Sha256).starts_with("git can only read in this session: its objects"));
     }
 

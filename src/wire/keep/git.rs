@@ -100,7 +100,7 @@ pub enum GitRefusal {
     Sha256,
     #[error("its references are kept as `{storage}`, which is not supported yet; `git refs migrate --ref-format=files` makes them files")]
     RefStorage { storage: String },
-    #[error("it has the extension `{name}`, which is not known here")]
+    #[error("it has the extension `{name}`, which is not known here; a git that does not know it does not even read there")]
     Extension { name: String },
     #[error(
         "it borrows objects from {from}, which the sandbox does not have; `git repack -a -d` without that entry in objects/info/alternates makes it whole"

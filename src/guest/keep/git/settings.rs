@@ -8,7 +8,7 @@ use podbay_wire::keep::GitRefusal;
 use podbay_wire::keep::Person;
 
 /// Settings of `core` that say how files are read and written.
-const CORE: [&str; 16] = [
+const CORE: [&str; 15] = [
     "autocrlf",
     "bigfilethreshold",
     "checkstat",
@@ -17,7 +17,6 @@ const CORE: [&str; 16] = [
     "ignorecase",
     "logallrefupdates",
     "precomposeunicode",
-    "quotepath",
     "safecrlf",
     "sparsecheckout",
     "sparsecheckoutcone",
@@ -133,6 +132,7 @@ pub(crate) fn pick(entries: &[Entry], person: &Person) -> Result<Settings, GitRe
     let mut settings = Settings::default();
     let mut kept = Vec::new();
     let mut version = b"0".to_vec();
+    let mut unknown: Option<String> = None;
     for entry in entries {
         match (entry.section.as_str(), entry.subsection.as_deref()) {
             ("core", None) if entry.key == "repositoryformatversion" => version = entry.value.clone().unwrap_or_default(),
@@ -140,7 +140,10 @@ pub(crate) fn pick(entries: &[Entry], person: &Person) -> Result<Settings, GitRe
             ("core", None) if entry.key == "excludesfile" => settings.excludes.clone_from(&entry.value),
             ("core", None) if entry.key == "attributesfile" => settings.attributes.clone_from(&entry.value),
             ("core", None) if CORE.contains(&entry.key.as_str()) => kept.push(entry.clone()),
-            ("extensions", None) => check_extension(entry)?,
+            ("extensions", None) => match check_extension(entry) {
+                Err(GitRefusal::Extension { name }) if !EXTENSIONS.contains(&entry.key.as_str()) => unknown = unknown.or(Some(name)),
+                checked => checked?,
+            },
             ("user", None) if matches!(entry.key.as_str(), "name" | "email") => kept.push(entry.clone()),
             ("branch", Some(_)) if keeps_branch(entry) => kept.push(entry.clone()),
             ("remote", Some(name)) => {
@@ -166,6 +169,10 @@ pub(crate) fn pick(entries: &[Entry], person: &Person) -> Result<Settings, GitRe
     if !matches!(version.as_slice(), b"0" | b"1") {
         return Err(GitRefusal::Extension { name: format!("core.repositoryFormatVersion = {}", BytesPath::from_bytes(version)) });
     }
+    // Without version 1 git passes over extensions that it does not know.
+    if let Some(name) = unknown.filter(|_| version == b"1") {
+        return Err(GitRefusal::Extension { name });
+    }
     if settings.has_include {
         settings.notes.push("settings that its config includes from other files are not there in the session".to_owned());
     }
@@ -184,6 +191,8 @@ pub(crate) fn pick(entries: &[Entry], person: &Person) -> Result<Settings, GitRe
     settings.kept.extend(kept);
     for (section, key, value) in [
         ("core", "logallrefupdates", "true"),
+        // Names are shown to a model as its tools take them.
+        ("core", "quotepath", "false"),
         ("core", "hookspath", "/dev/null"),
         ("core", "fsmonitor", "false"),
         ("core", "untrackedcache", "false"),
@@ -253,7 +262,7 @@ mod tests {
     #[test]
     fn what_runs_something_or_holds_a_password_is_left_out() {
         let hostile = concat!(
-            "[core]\nrepositoryformatversion = 0\nfilemode = true\nautocrlf = input\nfsmonitor = touch PWN\nhooksPath = PWN\npager = PWN\n",
+            "[core]\nrepositoryformatversion = 0\nfilemode = true\nquotePath = true\nautocrlf = input\nfsmonitor = touch PWN\nhooksPath = PWN\npager = PWN\n",
             "editor = PWN\nsshCommand = PWN\naskPass = PWN\nalternateRefsCommand = PWN\ngitProxy = PWN\nattributesFile = PWN\n",
             "[remote \"origin\"]\nurl = https://user:secret@host/x\npushurl = secret\nfetch = +refs/heads/*:refs/remotes/origin/*\n",
             "uploadpack = PWN\nvcs = PWN\nproxy = secret\n[http]\nextraheader = secret\n[http \"https://host\"]\ncookieFile = secret\n",
@@ -274,6 +283,7 @@ mod tests {
             "name = \"Ann\"",
             "hookspath = \"/dev/null\"",
             "fsmonitor = \"false\"",
+            "quotepath = \"false\"",
             "[submodule \"s\"]\n\tactive = \"true\"",
         ] {
             assert!(text.contains(line), "{line} not in\n{text}");
@@ -291,9 +301,15 @@ mod tests {
         check_refused("[extensions]\nrefStorage = reftable", &GitRefusal::RefStorage { storage: "reftable".into() });
         check_refused("[extensions]\npartialClone = origin", &GitRefusal::Partial);
         check_refused("[remote \"origin\"]\npromisor = true", &GitRefusal::Partial);
-        check_refused("[extensions]\nfuture = 1", &GitRefusal::Extension { name: "future".into() });
+        check_refused("[core]\nrepositoryformatversion = 1\n[extensions]\nfuture = 1", &GitRefusal::Extension { name: "future".into() });
+        check_refused(
+            "[extensions]\nfuture = 1\nother\n[core]\nrepositoryformatversion = 1",
+            &GitRefusal::Extension { name: "future".into() },
+        );
+        check_refused("[extensions]\nobjectFormat = md5", &GitRefusal::Extension { name: "objectFormat".into() });
         check_refused("[core]\nrepositoryformatversion = 2", &GitRefusal::Extension { name: "core.repositoryFormatVersion = 2".into() });
         check_refused("[filter \"lfs\"]\nclean = git-lfs clean -- %f", &GitRefusal::LargeFiles);
+        assert!(picked("[core]\nrepositoryformatversion = 0\n[extensions]\nfuture = 1").is_ok(), "git passes over it as well");
         assert!(picked("[extensions]\nobjectFormat = sha1\nrefStorage = files\nworktreeConfig = true").is_ok());
     }
 
