@@ -66,6 +66,7 @@ pub use build::build_id;
 pub use build::is_static;
 pub use filter::apply as filter_commands;
 pub use line_diff::LineDiff;
+pub use mounts::foreign_below;
 pub use process::Spawner;
 pub use role::main;
 pub use serve::Error;

@@ -7,6 +7,7 @@
 //! When a file is replaced on the host (most editors save so), the kernel takes away what was mounted on it in the box. Commands cannot do
 //! that: for them a mount point is busy. When it is renamed there, or a folder above it, the mount goes along, and nobody is woken for that.
 
+use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::fs;
 use std::fs::File;
@@ -32,6 +33,33 @@ pub(super) fn below(folder: &Path) -> BTreeSet<BytesPath> {
     table
         .lines()
         .filter_map(parse)
+        .filter_map(|mounted| Some(BytesPath::from(Path::new(&mounted.at).strip_prefix(folder).ok()?)))
+        .filter(|path| !path.is_empty())
+        .collect()
+}
+
+/// Returns where something else than the folder's own files is mounted below it, as paths from there: another file system, or another place of the same
+/// one.
+pub fn foreign_below(folder: &Path) -> BTreeSet<BytesPath> {
+    let table = fs::read(TABLE).unwrap_or_default();
+    foreign_in(&String::from_utf8_lossy(&table), folder)
+}
+
+fn foreign_in(table: &str, folder: &Path) -> BTreeSet<BytesPath> {
+    let mounts: Vec<Mounted> = table.lines().filter_map(parse).collect();
+    let holds_folder = |mounted: &&Mounted| folder.starts_with(&mounted.at);
+    // Of those on one place the last one is seen.
+    let Some(own) = mounts.iter().filter(holds_folder).max_by_key(|mounted| mounted.at.len()) else { return BTreeSet::new() };
+    let is_own = |mounted: &Mounted| {
+        let from_own = Path::new(&mounted.at).strip_prefix(&own.at).ok().map(|path| Path::new(&own.root).join(path));
+        mounted.device == own.device && from_own.is_some_and(|place| place == Path::new(&mounted.root))
+    };
+    let mut seen: BTreeMap<&str, &Mounted> = BTreeMap::new();
+    for mounted in &mounts {
+        seen.insert(&mounted.at, mounted);
+    }
+    let foreign = seen.into_values().filter(|mounted| !is_own(mounted));
+    foreign
         .filter_map(|mounted| Some(BytesPath::from(Path::new(&mounted.at).strip_prefix(folder).ok()?)))
         .filter(|path| !path.is_empty())
         .collect()
@@ -118,6 +146,29 @@ fn plain(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_mounted_in_a_project_from_elsewhere_is_told_from_its_own_folders() {
+        let table = concat!(
+            "20 1 8:1 / / rw - ext4 /dev/sda1 rw\n",
+            "21 20 0:30 / /home/a/project/cache rw - tmpfs tmpfs rw\n",
+            "22 20 8:1 /data /home/a/project/data rw - ext4 /dev/sda1 rw\n",
+            "23 20 8:1 /home/a/project/src /home/a/project/src ro - ext4 /dev/sda1 rw\n",
+            "24 20 0:31 / /home/a/project/two\\040words rw - nfs4 server:/x rw\n",
+            "25 20 0:32 / /home/a/project-two rw - tmpfs tmpfs rw\n",
+            "26 20 0:33 / /home/a/other rw - tmpfs tmpfs rw\n",
+        );
+        let foreign = |folder: &str| foreign_in(table, Path::new(folder)).iter().map(BytesPath::to_text).collect::<Vec<_>>();
+        assert_eq!(foreign("/home/a/project"), ["cache", "data", "two words"]);
+        assert_eq!(foreign("/home/a/project/src"), [""; 0]);
+        assert_eq!(foreign("/home/a/project/cache"), [""; 0]);
+        assert_eq!(foreign("/home/a/project-two"), [""; 0]);
+        assert_eq!(foreign_in("", Path::new("/")), BTreeSet::new());
+        // One project is itself a mount, and the last of two on a place is the one that is seen.
+        let inner = "20 1 8:1 / / rw - ext4 a rw\n21 20 8:2 /p /workspace rw - ext4 b rw\n22 21 8:2 /p/sub /workspace/sub ro - ext4 b rw\n\
+                     23 21 8:2 /q /workspace/x rw - ext4 b rw\n24 23 8:2 /p/x /workspace/x rw - ext4 b rw\n25 21 0:9 / /workspace/t rw - tmpfs t rw\n";
+        assert_eq!(foreign_in(inner, Path::new("/workspace")), BTreeSet::from(["t".into()]));
+    }
 
     #[track_caller]
     fn check(mounts: &str, problem: Option<&str>) {

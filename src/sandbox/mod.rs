@@ -26,6 +26,7 @@ pub mod link;
 mod lock;
 mod lost;
 mod machine;
+mod mounted;
 mod options;
 mod overlay;
 mod project;

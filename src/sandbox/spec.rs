@@ -14,6 +14,7 @@ use super::git::Lent;
 use super::held::Held;
 use super::image_paths;
 use super::machine;
+use super::mounted;
 use super::user::User;
 use super::volumes::Closed;
 use super::volumes::Share;
@@ -134,6 +135,7 @@ impl Spec {
         if !project.is_writable() {
             warnings.push("the project folder is not writable: reading works, changing files does not".to_owned());
         }
+        warnings.extend(mounted::warning(project.path()));
         let files = memory / PER_FILE;
         let shm = (memory / 32).min(64 << 20);
         // Together at most half of the memory: these file systems are charged to it.

@@ -43,6 +43,7 @@ use crate::root::file_type;
 use crate::root::join;
 use crate::root::split;
 use podbay_wire::BytesPath;
+use podbay_wire::keep::Unkept;
 
 /// A copy of a project that is laid over it.
 pub(super) struct Layer<'a> {
@@ -119,10 +120,13 @@ impl<'a> Layer<'a> {
     }
 
     fn enter(&self, store: &Store, path: &[u8]) -> Result<Enter, Error> {
-        if self.own(path) == Own::Folder {
+        let before = self.node(store, path)?;
+        // What is mounted in the project does not show through: what the session wrote there stands on nothing, and is no change of the project.
+        let is_mount = matches!(before, Some(Node::Unkept { why: Unkept::OtherFileSystem, .. }));
+        if self.own(path) == Own::Folder && !is_mount {
             return Ok(Enter::Walk);
         }
-        Ok(self.node(store, path)?.map_or(Enter::Pass, Enter::Known))
+        Ok(before.map_or(Enter::Pass, Enter::Known))
     }
 
     /// Returns whose a file is.

@@ -8,6 +8,7 @@ use nix::sys::stat::Mode;
 
 use crate::beneath::Beneath;
 use crate::beneath::Links;
+use crate::root::where_is;
 
 /// The folder whose files are kept: whatever is in it may be hostile, and may change while we look.
 #[derive(Debug)]
@@ -23,6 +24,11 @@ impl Project {
     pub fn open(path: &Path) -> io::Result<Self> {
         let fd = nix::fcntl::open(path, OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
         Ok(Self::new(fd))
+    }
+
+    /// Returns where it lies, as the kernel says.
+    pub(super) fn place(&self) -> Result<Vec<u8>, Errno> {
+        where_is(&self.beneath)
     }
 
     /// Opens a folder to read its names; no link on the way is followed.

@@ -1,9 +1,10 @@
 //! Walks a project as it is: hidden and ignored files, links and empty folders included, on several threads.
 //!
-//! It does not go into folders called `.git` and not into other file systems, and follows no link: each folder is opened anew from
+//! It does not go into folders called `.git` and not into what is mounted in the project from elsewhere, and follows no link: each folder is opened anew from
 //! the project's own, beneath it, and what is in it is looked at through the open folder. The walker of the tools would not do: it
 //! passes over what cannot be shown, where here everything must be accounted for.
 
+use std::collections::BTreeSet;
 use std::collections::HashMap;
 use std::os::fd::AsFd;
 use std::os::fd::BorrowedFd;
@@ -26,7 +27,9 @@ use super::node::Node;
 use super::object::ObjectId;
 use super::project::Project;
 use super::read::Stamp;
+use crate::mounts::foreign_below;
 use crate::queue::Queue;
+use crate::root::as_path;
 use crate::root::file_type;
 use crate::root::join;
 use crate::tools::save::errno_of;
@@ -93,7 +96,9 @@ pub(super) struct Walked {
 pub(super) fn walk<V: Visitor>(project: &Project, visitor: &V, most: usize) -> Result<HashMap<Vec<u8>, Walked>, Error> {
     let top = project.list(b"").and_then(fstat);
     let top = top.map_err(|source| Error::Project { doing: "open", path: BytesPath::from_bytes("."), source })?;
-    let run = Run { project, visitor, device: top.st_dev, queue: Queue::default(), n_entries: AtomicUsize::new(0), most };
+    // A place of the same file system that is mounted in the project has its device.
+    let mounted = project.place().map(|place| foreign_below(as_path(&place))).unwrap_or_default();
+    let run = Run { project, visitor, device: top.st_dev, mounted, queue: Queue::default(), n_entries: AtomicUsize::new(0), most };
     run.queue.push(vec![Work::Folder { path: Vec::new() }]);
     let found: Vec<Found<V>> = run.queue.work(|found, work| run.step(found, work));
     if let Some(error) = run.queue.into_end() {
@@ -134,6 +139,7 @@ struct Run<'a, V> {
     project: &'a Project,
     visitor: &'a V,
     device: u64,
+    mounted: BTreeSet<BytesPath>,
     queue: Queue<Work, Error>,
     n_entries: AtomicUsize,
     most: usize,
@@ -184,7 +190,7 @@ impl<V: Visitor> Run<'_, V> {
     fn open(&self, path: &[u8]) -> Result<Opened, Errno> {
         let fd = self.project.list(path)?;
         let stat = fstat(&fd)?;
-        if stat.st_dev != self.device {
+        if stat.st_dev != self.device || !self.mounted.is_empty() && self.mounted.contains(&BytesPath::from_bytes(path)) {
             return Ok(Opened::Elsewhere);
         }
         Ok(Opened::Folder(fd, stat))
@@ -253,6 +259,10 @@ impl<V: Visitor> Run<'_, V> {
                 }
                 Err(_) => continue,
             };
+            if !self.mounted.is_empty() && self.mounted.contains(&BytesPath::from_bytes(join(path, &name))) {
+                entries.push((name, Visited { node: Node::ignored(Unkept::OtherFileSystem), known: None }));
+                continue;
+            }
             let place = Place { folder, path, name: &name };
             if let Some(visited) = self.visitor.visit(&mut found.state, &place, &stat)? {
                 entries.push((name, visited));

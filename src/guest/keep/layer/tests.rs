@@ -109,3 +109,52 @@ fn a_look_at_a_copy_reads_no_more_than_what_was_changed() {
     let snapshot = snapshot(&layer, &laid.scene.state(), &mut store, "cache-layer").expect("taken");
     assert_eq!(snapshot.n_bytes_read, "changed".len() as u64);
 }
+
+/// Undoes a mount of a test, however that ends.
+struct Mounted(std::path::PathBuf);
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = nix::mount::umount2(&self.0, nix::mount::MntFlags::MNT_DETACH);
+    }
+}
+
+/// Another file system, and another folder of the same one, which has the project's device.
+#[test]
+fn what_changes_in_a_mount_is_no_change_of_the_project() {
+    let scene = scene();
+    let elsewhere = scene.folder().join("elsewhere");
+    fs::create_dir(&elsewhere).expect("made");
+    fs::write(elsewhere.join("file"), "theirs\n").expect("written");
+    scene.write("data/file", "under the mount\n");
+    for folder in ["cache", "data"] {
+        scene.make(folder);
+    }
+    let none: Option<&str> = None;
+    let mount = |source: Option<&std::path::Path>, at: &str, kind: Option<&str>, flags| {
+        let at = scene.path(at);
+        nix::mount::mount(source, &at, kind, flags, none).map(|()| Mounted(at))
+    };
+    let mounted = [
+        mount(None, "cache", Some("tmpfs"), nix::mount::MsFlags::empty()),
+        mount(Some(&elsewhere), "data", None, nix::mount::MsFlags::MS_BIND),
+    ];
+    if mounted.iter().any(Result::is_err) {
+        // The sandbox has no rights to mount either; `Laid` says that nothing was tried.
+        assert!(Laid::over(scene).is_none());
+        return;
+    }
+    let base = scene.take().id;
+    scene.write("cache/made", "x\n");
+    scene.write("data/file", "changed\n");
+    scene.write("src/a.rs", "changed\n");
+    let after = scene.take().id;
+    let changes = compare(&scene.store(), &base, &after).expect("compared");
+    assert_eq!(changes.iter().map(|change| change.path.to_string()).collect::<Vec<_>>(), ["src/a.rs"]);
+    let laid = Laid::over(scene).expect("what can be mounted once can be twice");
+    for path in ["cache/made", "data/file", "data/new"] {
+        fs::write(laid.copy(path), "the session's\n").expect("written");
+    }
+    fs::write(laid.copy("top.txt"), "the session's\n").expect("written");
+    assert_eq!(laid.changed(after), ["~top.txt"]);
+}
