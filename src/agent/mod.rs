@@ -16,6 +16,7 @@ mod denials;
 mod dense;
 mod early;
 mod gauge;
+mod instructions;
 mod interrupt;
 mod meant;
 mod moments;

@@ -9,26 +9,24 @@ use tokio_util::sync::CancellationToken;
 
 use super::Options;
 use super::Profile;
-use super::unseen::Seen;
+use super::instructions::Instructions;
+use super::instructions::instructions;
 use podbay_sandbox as sandbox;
 use podbay_tools::Pipeline;
-use podbay_tools::memos;
-use podbay_wire::BytesPath;
 use podbay_wire::Call;
 use podbay_wire::CommandEnded;
 use podbay_wire::End;
 use podbay_wire::EntryKind;
 use podbay_wire::Git;
 use podbay_wire::GitQuery;
-use podbay_wire::INSTRUCTIONS;
 use podbay_wire::ListDirectory;
 use podbay_wire::Memo;
-use podbay_wire::OTHER_INSTRUCTIONS;
 use podbay_wire::Output;
-use podbay_wire::ReadFile;
 use podbay_wire::message::Stream;
+use podbay_wire::shown_text;
 
-const WITHIN: Duration = Duration::from_secs(10);
+/// How long a look at the project may take.
+pub(super) const WITHIN: Duration = Duration::from_secs(10);
 /// How long git may look at the project before the first request, in milliseconds; a large one is asked about by a call, where it is of use.
 const GIT_MS: u64 = 1000;
 /// Most lines and bytes of what it says.
@@ -117,7 +115,7 @@ async fn changes(pipeline: &Pipeline, cancel: &CancellationToken) -> Result<Opti
     else {
         return Ok(None);
     };
-    let said = String::from_utf8_lossy(&said.lock().unwrap_or_else(PoisonError::into_inner)).into_owned();
+    let said = shown_text(&said.lock().unwrap_or_else(PoisonError::into_inner)).into_owned();
     // The last line may be cut.
     let whole = if output_bytes > said.len() as u64 { said.rfind('\n').map_or("", |end| &said[..=end]) } else { &said };
     let mut text: String = whole.split_inclusive('\n').take(GIT_LINES).collect();
@@ -148,72 +146,4 @@ async fn files(pipeline: &Pipeline, options: &Options, most: usize, cancel: &Can
         text.push_str("(and more)\n");
     }
     Ok((!text.is_empty()).then_some(text))
-}
-
-/// What the project says to agents, as the model is told it.
-#[derive(Default)]
-struct Instructions {
-    text: String,
-    seen: Vec<Memo>,
-    warnings: Vec<String>,
-}
-
-/// Reads `PODBAY.md` and the first of the other files: one that is in use stays in force, whoever made the former. Together they take `most` bytes,
-/// of which `PODBAY.md` has the half where there is another one.
-async fn instructions(
-    pipeline: &Pipeline,
-    options: &Options,
-    most: usize,
-    cancel: &CancellationToken,
-) -> Result<Instructions, sandbox::Error> {
-    let mut told = Instructions::default();
-    let own = read(pipeline, options, INSTRUCTIONS, most, &mut told, cancel).await?;
-    let mut other = None;
-    for name in OTHER_INSTRUCTIONS {
-        if let Some(text) = read(pipeline, options, name, most, &mut told, cancel).await? {
-            other = Some((name, text));
-            break;
-        }
-    }
-    let cut = |text: &str, most: usize| text[..text.floor_char_boundary(most)].trim_end().to_owned();
-    let own = own.map(|text| if other.is_some() { cut(&text, most / 2) } else { text });
-    let rest = most - own.as_ref().map_or(0, String::len);
-    let other = other.map(|(name, text)| (name, cut(&text, rest)));
-    let parts = other.into_iter().chain(own.map(|text| (INSTRUCTIONS, text)));
-    told.text = parts.map(|(name, text)| format!("The project's own instructions ({name}):\n{text}\n")).collect::<Vec<_>>().join("\n");
-    Ok(told)
-}
-
-/// Reads one of them; `None`: there is none, or it says nothing, and another may.
-async fn read(
-    pipeline: &Pipeline,
-    options: &Options,
-    name: &str,
-    most: usize,
-    told: &mut Instructions,
-    cancel: &CancellationToken,
-) -> Result<Option<String>, sandbox::Error> {
-    let call = Call::ReadFile(ReadFile {
-        path: Some(BytesPath::from_text(name)),
-        offset: 1,
-        limit: u64::from(options.instruction_lines),
-        max_bytes: options.instruction_bytes.bytes(),
-        cursor: None,
-        max_files: 1,
-        images: false,
-        protected: false,
-    });
-    let Some(output) = pipeline.peek(call, Box::new(|_, _| {}), cancel, WITHIN).await? else { return Ok(None) };
-    // Where there are two it may be half of it that is shown.
-    let memos = memos(&output, most / 2);
-    let Output::Read(read) = output else { return Ok(None) };
-    let Some(file) = read.files.into_iter().next().filter(|file| file.fault.is_none()) else { return Ok(None) };
-    let seen = Seen::of(&file.text);
-    told.warnings.extend(seen.warning(name));
-    let text = seen.text[..seen.text.floor_char_boundary(most)].trim_end();
-    if text.is_empty() {
-        return Ok(None);
-    }
-    told.seen.extend(memos);
-    Ok(Some(text.to_owned()))
 }
