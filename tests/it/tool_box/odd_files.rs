@@ -317,3 +317,27 @@ async fn a_name_of_the_wrong_kind_is_told_what_to_do() {
         assert!(hand.ok("glob", json!({"pattern": pattern})).await.contains("no file matches"), "{pattern}");
     }
 }
+
+#[tokio::test]
+async fn names_are_taken_as_git_writes_them_unless_something_is_called_so() {
+    let hand = Hand::new().await;
+    for (name, quoted) in [
+        ("caf\u{e9}.txt", r#""caf\303\251.txt""#),
+        ("a\tb", r#""a\tb""#),
+        ("two words.txt", r#""two words.txt""#),
+        ("\u{65e5}/x \"y\".md", r#""\346\227\245/x \"y\".md""#),
+        (r"a\b", r#""a\\b""#),
+    ] {
+        hand.put(name, b"needle\n");
+        let text = hand.ok("read_file", json!({"path": quoted})).await;
+        assert!(text.contains("1\tneedle") && text.contains("was read as git writes names"), "{quoted}: {text}");
+        assert!(hand.ok("grep", json!({"pattern": "needle", "path": quoted})).await.contains("1:needle"), "{quoted}");
+    }
+    let edit = json!({"path": r#""caf\303\251.txt""#, "old_string": "needle", "new_string": "pin"});
+    hand.ok("edit_file", edit).await;
+    assert!(hand.ok("read_file", json!({"path": "caf\u{e9}.txt"})).await.contains("1\tpin"));
+    hand.put("\"own\"", b"with quotes\n");
+    hand.put("own", b"without\n");
+    let text = hand.ok("read_file", json!({"path": "\"own\""})).await;
+    assert_eq!(text, "1\twith quotes\n");
+}
