@@ -128,14 +128,19 @@ impl Other<'_> {
     /// Writes what takes the place of a part: letters at its beginning and its end that stay keep their bytes.
     fn change(&self, old: &Part<'_>, new: &str, known: &HashMap<char, Option<&[u8]>>, out: &mut Vec<u8>) -> Result<(), char> {
         let same = |(one, other): &(char, char)| one == other;
-        let n_head = old.text.chars().zip(new.chars()).take_while(same).count();
+        let mut n_head = old.text.chars().zip(new.chars()).take_while(same).count();
         let (n_old, n_new) = (old.text.chars().count(), new.chars().count());
         let most = n_old.min(n_new) - n_head;
-        let n_tail = old.text.chars().rev().zip(new.chars().rev()).take(most).take_while(same).count();
+        let mut n_tail = old.text.chars().rev().zip(new.chars().rev()).take(most).take_while(same).count();
         let bytes = |lengths: &[u8]| lengths.iter().map(|length| usize::from(*length)).sum::<usize>();
         // A number that stands for a byte is not cut in two.
-        let n_head = n_head - old.lengths[..=n_head.min(n_old.saturating_sub(1))].iter().rev().take_while(|length| **length == 0).count().min(n_head);
-        let n_tail = n_tail - old.lengths[n_old - n_tail..].iter().take_while(|length| **length == 0).count();
+        let is_inside = |at: usize| old.lengths.get(at) == Some(&0);
+        while is_inside(n_head) {
+            n_head -= 1;
+        }
+        while is_inside(n_old - n_tail) {
+            n_tail -= 1;
+        }
         out.extend_from_slice(&old.bytes[..bytes(&old.lengths[..n_head])]);
         let put: String = new.chars().skip(n_head).take(n_new - n_head - n_tail).collect();
         // Whether such a number is text or stands for the byte once more nobody knows.
@@ -324,7 +329,10 @@ mod tests {
         let after = encoded.text.replace("here", "hère").replace("café", "thé");
         assert_eq!(encoded.with(&after), Ok(b"th\xc3\xa9 d\xc3\xa9j\xc3\xa0\nbroken \xff h\xc3\xa8re\nand \xfe\n".to_vec()));
         // A byte goes as a whole, and a number that is written anew is not certain to be one.
-        assert_eq!(encoded.with(&encoded.text.replace(r"\xff", r"\n")), Ok(b"caf\xc3\xa9 d\xc3\xa9j\xc3\xa0\nbroken \\n here\nand \xfe\n".to_vec()));
+        assert_eq!(
+            encoded.with(&encoded.text.replace(r"\xff", r"\n")),
+            Ok(b"caf\xc3\xa9 d\xc3\xa9j\xc3\xa0\nbroken \\n here\nand \xfe\n".to_vec())
+        );
         assert_eq!(encoded.with(&format!("{}\\xff", encoded.text)), Err('\\'));
     }
 

@@ -1,4 +1,7 @@
 use std::fs::File;
+use std::io;
+use std::io::Read;
+use std::io::Seek;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering;
@@ -17,6 +20,8 @@ use nix::sys::stat::SFlag;
 
 use super::MAX_OUTPUT;
 use super::Workspace;
+use super::edit_file::MAX_BYTES;
+use super::encoded::Encoded;
 use super::grep_collect::Collector;
 use super::grep_pattern::Expression;
 use super::grep_pattern::LineEnds;
@@ -109,7 +114,7 @@ pub(super) fn run(workspace: &Workspace, call: &Grep, stop: &AtomicBool) -> Resu
         let (file, _) = root.open_file(&call.path)?;
         root.refuse_secret(&call.path, &file, call.protected)?;
         // A file that was named is searched even if it is binary.
-        search.file(&mut search.worker(BinaryDetection::convert(0)), prefix, file);
+        search.file(&mut search.worker(BinaryDetection::convert(0)), prefix, &file);
     }
     if stop.is_cancelled() {
         return Err(Fault::Cancelled);
@@ -184,11 +189,25 @@ impl Search<'_> {
         Worker { searcher, matcher: self.matcher.clone(), decoded: Vec::new() }
     }
 
-    fn file(&self, worker: &mut Worker, path: &[u8], file: File) {
+    fn file(&self, worker: &mut Worker, path: &[u8], file: &File) {
         let Worker { searcher, matcher, decoded } = worker;
-        let mut sink = FileSink::new(matcher, self.output, self.n_results, MAX_OUTPUT);
-        let searched =
-            text(Stoppable::new(file, self.stop), self.ends, decoded).and_then(|text| searcher.search_reader(&*matcher, text, &mut sink));
+        let sink = || FileSink::new(matcher, self.output, self.n_results, MAX_OUTPUT);
+        let mut search = |file: &mut dyn Read| {
+            let mut sink = sink();
+            let mut noting = Noting { reader: Stoppable::new(file, self.stop), is_ascii: true };
+            let text = text(&mut noting, self.ends, decoded);
+            let searched = text.and_then(|text| searcher.search_reader(&*matcher, text, &mut sink));
+            (searched, sink.hit, noting.is_ascii)
+        };
+        let (mut searched, mut hit, is_ascii) = search(&mut &*file);
+        let may_be_encoded = hit.broken || (hit.count == 0 && !is_ascii);
+        if may_be_encoded
+            && searched.is_ok()
+            && !hit.binary
+            && let Some(text) = in_encoding(file)
+        {
+            (searched, hit, _) = search(&mut text.as_bytes());
+        }
         if let Err(error) = searched
             && !self.stop.is_set()
         {
@@ -196,13 +215,38 @@ impl Search<'_> {
             let count = if error.raw_os_error().is_none() { &self.n_too_long } else { &self.n_unreadable };
             count.fetch_add(1, Ordering::Relaxed);
         }
-        let hit = sink.hit;
         if hit.count > 0 {
             self.collector.add(path, hit);
         } else if hit.binary && searcher.binary_detection().quit_byte().is_some() {
             self.n_binary.fetch_add(1, Ordering::Relaxed);
         }
     }
+}
+
+/// Notes whether what is read is ASCII, which it is in whatever encoding.
+struct Noting<R> {
+    reader: R,
+    is_ascii: bool,
+}
+
+impl<R: Read> Read for Noting<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = self.reader.read(buffer)?;
+        self.is_ascii &= buffer[..n].is_ascii();
+        Ok(n)
+    }
+}
+
+/// Returns the text of a file that has another encoding, as it is shown and edited; `None`: it is UTF-8, or too long to be known.
+fn in_encoding(mut file: &File) -> Option<String> {
+    file.rewind().ok()?;
+    let mut bytes = Vec::new();
+    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).ok()?;
+    if bytes.len() as u64 > MAX_BYTES || std::str::from_utf8(&bytes).is_ok() {
+        return None;
+    }
+    let encoded = Encoded::of(&bytes);
+    encoded.guess().map(|_| encoded.text.into_owned())
 }
 
 impl Visitor for Search<'_> {
@@ -232,7 +276,7 @@ impl Visitor for Search<'_> {
         match openat(entry.folder, entry.name, flags, Mode::empty()) {
             Ok(fd) => {
                 let worker = state.worker.get_or_insert_with(|| Box::new(self.worker(BinaryDetection::quit(0))));
-                self.file(worker, entry.path(), File::from(fd));
+                self.file(worker, entry.path(), &File::from(fd));
             }
             // It went away meanwhile.
             Err(Errno::ENOENT) => {}

@@ -17,6 +17,8 @@ pub(super) struct Hit {
     pub(super) count: u64,
     pub(super) lines: Vec<MatchedLine>,
     pub(super) binary: bool,
+    /// Bytes stand in its lines that are no UTF-8.
+    pub(super) broken: bool,
 }
 
 /// Keeps the first matches by path, in whatever order they are found.
@@ -129,7 +131,7 @@ mod tests {
 
     fn hit(n: u64) -> Hit {
         let line = |number| MatchedLine { number, text: "x".into(), cut: false, matched: true };
-        Hit { count: n, lines: (1..=n).map(line).collect(), binary: false }
+        Hit { count: n, lines: (1..=n).map(line).collect(), binary: false, broken: false }
     }
 
     #[track_caller]

@@ -40,6 +40,7 @@ impl<'a> FileSink<'a> {
         let (text, cut) =
             shorten(line, || if matched { self.matcher.find(line).ok().flatten().map_or(0, |found| found.start()) } else { 0 });
         self.n_bytes = self.n_bytes.saturating_sub(text.len() + 64);
+        self.hit.broken |= std::str::from_utf8(line).is_err();
         self.hit.lines.push(MatchedLine { number, text, cut, matched });
     }
 }

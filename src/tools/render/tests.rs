@@ -39,10 +39,10 @@ fn what_a_command_printed_is_shown_as_text() {
     check(&ok(), &(0..5000).map(|n| format!("\r{n} of 5000")).collect::<String>(), "4999 of 5000", true);
     check(&ok(), &"layer 1\nlayer 2\n\x1b[2A".repeat(1000), "layer 1\nlayer 2\n", true);
     check(&ok(), "\x1b[2K\r\x1b[0m", "(no output)\n[exit code 0]", true);
-    let printed = Printed { head: b"caf\xe9\n".to_vec(), tail: Vec::new() };
+    let printed = Printed { head: b"caf\xe9\n".to_vec(), tail: Vec::new(), meant: Vec::new() };
     let text = fit(&render(&ok(), &printed, &Options::default(), 2000), 2000, None);
     assert_eq!(text, format!("caf\\xe9\n[{BYTES}]"));
-    let printed = Printed { head: b"a\rb".to_vec(), tail: b"\x1b[9Ac\rd\n".to_vec() };
+    let printed = Printed { head: b"a\rb".to_vec(), tail: b"\x1b[9Ac\rd\n".to_vec(), meant: Vec::new() };
     let output = Output::Command(CommandEnded { omitted_bytes: 5, output_bytes: 20, ..CommandEnded::plain(End::Exited { code: 0 }) });
     let text = fit(&render(&output, &printed, &Options::default(), 2000), 2000, None);
     assert_eq!(text, "b\n[… 5 bytes not kept …]\nd\n", "what was not kept stays between the two");

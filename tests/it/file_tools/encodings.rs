@@ -44,6 +44,22 @@ fn a_file_is_shown_as_the_text_that_edits_match() {
     }
 }
 
+#[test]
+fn a_search_finds_what_is_shown_in_whatever_encoding() {
+    let project = project();
+    for (pattern, expected) in [
+        ("菜单|结束", "menu.gbk:1:菜单 menu.gbk:3:结束"),
+        ("caf[^ ]$", "menu.latin1:1:# Carte du café"),
+        ("^メニュー$", "menu.sjis:1:メニュー"),
+        ("price: ?5|цена", "menu.koi8:2:цена: 5 menu.latin1:2:price: 5 menu.sjis:2:price: 5"),
+        ("^.. ?:|Меню", "menu.gbk:2:价格: 5 menu.koi8:1:Меню на сегодня"),
+    ] {
+        assert_eq!(project.grep(grep(pattern)).join(" "), expected, "{pattern}");
+    }
+    // ASCII on both sides of what is shown.
+    assert_eq!(project.grep(grep("Carte du")), ["menu.latin1:1:# Carte du café"]);
+}
+
 /// Every tool that puts text into a file, with the arguments that put it there.
 fn puts(name: &str, line: &str, text: &str) -> Vec<(&'static str, Value)> {
     let patch = format!("*** Begin Patch\n*** Update File: {name}\n@@\n {line}\n+{text}\n*** End Patch");
@@ -124,8 +140,8 @@ fn broken_bytes_are_shown_as_such_and_stay() {
     let project = Project::new(&[]);
     project.put("f", b"caf\xc3\xa9, th\xc3\xa9\nbroken \xff\nend\n");
     let shown = project.read("f").expect("reads");
-    assert_eq!((shown.text.as_str(), &shown.encoding), ("café, thé\nbroken \u{fffd}\nend\n", &Encoding::Lossy));
-    project.edit("f", "broken \u{fffd}\nend", "brôken \u{fffd}\nover").expect("edits");
+    assert_eq!((shown.text.as_str(), &shown.encoding), ("café, thé\nbroken \\xff\nend\n", &Encoding::Lossy));
+    project.edit("f", "broken \\xff\nend", "brôken \\xff\nover").expect("edits");
     assert_eq!(project.bytes("f"), b"caf\xc3\xa9, th\xc3\xa9\nbr\xc3\xb4ken \xff\nover\n");
     project.append("f", "été\n").expect("appends");
     assert!(project.bytes("f").ends_with("over\nété\n".as_bytes()));
