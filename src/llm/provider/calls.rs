@@ -4,10 +4,12 @@ use std::collections::HashMap;
 use std::collections::HashSet;
 
 use serde::de::IgnoredAny;
+use serde_json::Value;
 
 use crate::provider::half::Halved;
 use crate::provider::half::Joint;
-use crate::provider::object::Object;
+use crate::provider::pieces::ArgumentPieces;
+use crate::provider::pieces::Settled;
 use podbay_event::ToolCall;
 
 /// Most calls in one answer.
@@ -54,8 +56,7 @@ struct Call {
     index: Option<u64>,
     id: String,
     name: String,
-    arguments: String,
-    object: Object,
+    arguments: ArgumentPieces,
     joint: Joint,
     /// The id by which it was told of as complete.
     told: Option<String>,
@@ -77,23 +78,25 @@ impl Calls {
         };
         let id = piece.id.unwrap_or_default();
         let name = piece.name.unwrap_or_default();
-        // Some servers give every call the index 0, or none at all: a new id with a name, or a second name after arguments, is a new call, and
-        // so is a name with an object behind a whole one, unless it is the same once more.
-        if let Some(call) = known.map(|at| &self.list[at])
-            && (id.is_empty() || id == call.id)
-            && name == call.name
-            && call.object.is_whole()
-            && call.arguments.trim() != "{}"
-            && piece.arguments.text() == call.arguments
-        {
+        let text = piece.arguments.text();
+        // Some servers say a call once more when it is whole: in its place, or by its id where they tell no place.
+        let is_again = |call: &Call| name == call.name && call.arguments.is_whole() && call.arguments.repeats(text);
+        let in_place = known.map(|at| &self.list[at]).filter(|call| id.is_empty() || id == call.id);
+        let by_id = self.list.iter().filter(|call| piece.index.is_none() && !id.is_empty() && id == call.id);
+        if in_place.into_iter().chain(by_id).any(is_again) {
             return None;
         }
+        // Some servers give every call the index 0, or none at all: a new id with a name, or a second name after arguments, is a new call, and
+        // so is a name with an object behind a whole one.
         let at = known.filter(|&at| {
             let call = &self.list[at];
             let other_id = !id.is_empty() && !call.id.is_empty() && id != call.id;
-            let begins_object = piece.arguments.text().trim_start().starts_with('{');
-            let is_another = !name.is_empty() && begins_object && call.object.is_whole() && call.arguments.trim() != "{}";
-            let renamed = piece.index.is_none() && !name.is_empty() && !call.arguments.is_empty() && (id.is_empty() || other_id);
+            let begins_object = text.trim_start().starts_with('{');
+            let is_another = !name.is_empty() && begins_object && call.arguments.is_whole() && !call.arguments.says_nothing();
+            // All of it so far, with its name again each time.
+            let is_more = name == call.name && call.arguments.is_begun_by(text);
+            let is_named_anew = !name.is_empty() && !call.arguments.text().is_empty() && !is_more;
+            let renamed = piece.index.is_none() && is_named_anew && (id.is_empty() || other_id);
             !(renamed || other_id && !name.is_empty() || is_another)
         });
         let at = if let Some(at) = at {
@@ -119,22 +122,14 @@ impl Calls {
             call.id = id;
         }
         let begins = call.name.is_empty() && !name.is_empty();
-        if begins || piece.index.is_some() && call.arguments.is_empty() {
+        if begins || piece.index.is_some() && call.arguments.text().is_empty() {
             more_of_name(&mut call.name, &name);
         }
         let arguments = call.joint.join(&piece.arguments);
-        if call.arguments.trim() == "{}" && arguments.trim_start().starts_with('{') {
-            // Some proxies begin a call with an object that stands for nothing yet. No JSON goes on so.
-            self.n_bytes -= call.arguments.len();
-            call.arguments.clear();
-            call.object = Object::default();
-        }
-        let room = MAX_ARGUMENTS.saturating_sub(call.arguments.len()).min(MAX_TOTAL.saturating_sub(self.n_bytes));
-        let taken = arguments.floor_char_boundary(room);
-        self.too_long |= taken < arguments.len();
-        call.arguments.push_str(&arguments[..taken]);
-        call.object.feed(&arguments[..taken]);
-        self.n_bytes += taken;
+        let n_before = call.arguments.len();
+        let room = MAX_ARGUMENTS.min(MAX_TOTAL.saturating_sub(self.n_bytes) + call.arguments.text().len());
+        self.too_long |= !call.arguments.push(&arguments, room);
+        self.n_bytes = self.n_bytes - n_before + call.arguments.len();
         begins.then(|| call.name.clone())
     }
 
@@ -146,42 +141,70 @@ impl Calls {
         let (before, rest) = self.list.split_at_mut(self.n_ready);
         let next = before.last().map_or(0, |last| last.index.map_or(0, |index| index.saturating_add(1)));
         let is_next = |call: &Call| call.index.is_none_or(|index| index <= next);
-        let call = rest.first_mut().filter(|call| !call.name.is_empty() && call.object.is_whole() && is_next(call))?;
+        let call = rest.first_mut().filter(|call| !call.name.is_empty() && call.arguments.is_whole() && is_next(call))?;
         let is_free = is_good_id(&call.id) && before.iter().all(|other| other.told.as_ref() != Some(&call.id));
         let id = if is_free { call.id.clone() } else { random_id() };
         call.told = Some(id.clone());
         self.n_ready += 1;
-        Some(ToolCall { id, name: call.name.clone(), arguments: call.arguments.clone() })
+        Some(ToolCall { id, name: call.name.clone(), arguments: call.arguments.text().to_owned() })
     }
 
     /// Takes out the calls whose arguments have no end, which is where the answer was cut; returns name and arguments of the last one.
     pub(crate) fn take_half(&mut self) -> Option<(String, String)> {
-        // Arguments that are something else than an object are whole where they are JSON.
-        let is_half = |call: &Call| !call.object.is_whole() && serde_json::from_str::<IgnoredAny>(&call.arguments).is_err();
-        let last = self.list.iter().rev().find(|call| is_half(call)).map(|call| (call.name.clone(), call.arguments.clone()))?;
-        self.list.retain(|call| !is_half(call));
+        let half = |call: &Call| match call.arguments.settle(true) {
+            // Arguments that are something else than an object are whole where they are JSON.
+            Settled::One(text) if serde_json::from_str::<IgnoredAny>(&text).is_err() => Some(text),
+            Settled::One(_) | Settled::Several(_) | Settled::Growing => None,
+        };
+        let last = self.list.iter().rev().find_map(|call| Some((call.name.clone(), half(call)?)))?;
+        self.list.retain(|call| half(call).is_none());
         Some(last)
     }
 
-    /// Returns the calls in the order of their indices, each with an id that no other call of the conversation has, and what was cut.
-    pub(crate) fn finish(mut self, is_taken: impl Fn(&str) -> bool) -> (Vec<ToolCall>, Option<String>) {
+    /// Returns the calls in the order of their indices, each with an id that no other call of the conversation has, and what was cut or
+    /// cannot be told apart. `is_cut` says that the answer has no end.
+    pub(crate) fn finish(mut self, is_cut: bool, is_taken: impl Fn(&str) -> bool) -> (Vec<ToolCall>, Option<String>) {
         // Indices of which some are missing or the same say nothing of the order.
         let indices: HashSet<u64> = self.list.iter().filter_map(|call| call.index).collect();
         if indices.len() == self.list.len() {
             self.list.sort_by_key(|call| call.index);
         }
         let mut seen: HashSet<String> = HashSet::new();
-        let mut calls = Vec::with_capacity(self.list.len());
-        for mut call in self.list {
-            let mut id = call.told.unwrap_or(call.id);
-            while !is_good_id(&id) || is_taken(&id) || seen.contains(&id) {
-                id = random_id();
-            }
-            seen.insert(id.clone());
-            call.arguments.push_str(&call.joint.end());
-            calls.push(ToolCall { id, name: call.name, arguments: call.arguments });
-        }
+        let mut calls: Vec<ToolCall> = Vec::with_capacity(self.list.len());
         let mut faults = Vec::new();
+        for mut call in self.list {
+            self.too_long |= !call.arguments.push(&call.joint.end(), MAX_ARGUMENTS);
+            let texts = match call.arguments.settle(is_cut || self.too_long) {
+                Settled::One(text) => vec![text],
+                Settled::Several(texts) => texts,
+                Settled::Growing => {
+                    faults.push(format!(
+                        "The arguments of {} came as several objects, each of which is more of the one before, so it was not called. Call it \
+                         once, with one object.",
+                        call.name
+                    ));
+                    continue;
+                }
+            };
+            // What has neither a name nor an id says another call once more.
+            let is_again = |text: &str| calls.iter().any(|other| is_same_json(&other.arguments, text));
+            if call.name.is_empty() && call.id.is_empty() && texts.iter().all(|text| is_again(text)) {
+                continue;
+            }
+            let mut own_id = Some(call.told.unwrap_or(call.id));
+            for arguments in texts {
+                if calls.len() == MAX_CALLS {
+                    self.n_dropped += 1;
+                    continue;
+                }
+                let mut id = own_id.take().unwrap_or_default();
+                while !is_good_id(&id) || is_taken(&id) || seen.contains(&id) {
+                    id = random_id();
+                }
+                seen.insert(id.clone());
+                calls.push(ToolCall { id, name: call.name.clone(), arguments });
+            }
+        }
         if self.n_dropped > 0 {
             faults.push(format!("At most {MAX_CALLS} tool calls fit in one reply; the other {} were dropped.", self.n_dropped));
         }
@@ -190,6 +213,11 @@ impl Calls {
         }
         (calls, (!faults.is_empty()).then(|| faults.join(" ")))
     }
+}
+
+fn is_same_json(one: &str, other: &str) -> bool {
+    let read = |text| serde_json::from_str::<Value>(text).ok();
+    read(one).is_some_and(|value| read(other) == Some(value))
 }
 
 /// Adds to a name what came of it: the rest, or all of it so far. Servers that repeat a whole name with each piece say nothing new.
@@ -229,7 +257,7 @@ mod tests {
         for piece in pieces {
             calls.take(piece);
         }
-        let (calls, fault) = calls.finish(|id| id == "taken");
+        let (calls, fault) = calls.finish(false, |id| id == "taken");
         assert_eq!(fault, None);
         assert_eq!(calls.len(), expected.len());
         let mut ids: Vec<&str> = calls.iter().map(|call| call.id.as_str()).collect();
@@ -265,7 +293,7 @@ mod tests {
             ready.extend(std::iter::from_fn(|| calls.next_ready()).map(|call| call.id));
         }
         assert_eq!(ready, ["a"], "c must wait for b, and nobody knows then what is still to come");
-        let (calls, _) = calls.finish(|_| false);
+        let (calls, _) = calls.finish(false, |_| false);
         assert_eq!(calls.iter().map(|call| call.id.as_str()).collect::<Vec<_>>(), ["a", "b", "c", "d"]);
         let mut calls = Calls::default();
         calls.take(piece(Some(1), "b", "read", "{}"));
@@ -308,6 +336,10 @@ mod tests {
         check(vec![whole("{\"p\":1}"), whole("{\"p\":1}"), whole("")], &[("?", "a", "{\"p\":1}")]);
         let again = || piece(Some(0), "x", "a", "{\"p\":1}");
         check(vec![again(), again()], &[("x", "a", "{\"p\":1}")]);
+        for index in [Some(0), None] {
+            let so_far = |arguments: &str| piece(index, "", "a", arguments);
+            check(vec![so_far("{\"p\""), so_far("{\"p\":1"), so_far("{\"p\":1}")], &[("?", "a", "{\"p\":1}")]);
+        }
     }
 
     #[test]
@@ -344,7 +376,7 @@ mod tests {
         let told: Vec<(&str, &str)> = ready.iter().map(|call| (call.name.as_str(), call.arguments.as_str())).collect();
         assert_eq!(told, [("grep", "{\"pattern\": \"}\"}"), ("read", "{\"path\": \"a\"}"), ("read", "{}")]);
         assert!(ready[0].id == "late" && ready[1].id == "x" && ready[2].id.len() == 9, "{ready:?}");
-        let (calls, _) = calls.finish(|_| false);
+        let (calls, _) = calls.finish(false, |_| false);
         assert!(calls[0] == ready[0] && calls[2] == ready[2], "they are the same in the end: {calls:?}");
         assert_eq!((calls[1].id.as_str(), calls[1].arguments.as_str()), ("x", "{\"path\": \"a\"} "), "unless something was added");
     }
@@ -359,7 +391,7 @@ mod tests {
         }
         assert_eq!(calls.take_half().map(|(name, _)| name).as_deref(), Some("write"));
         assert_eq!(calls.take_half(), None);
-        let (calls, fault) = calls.finish(|_| false);
+        let (calls, fault) = calls.finish(false, |_| false);
         assert_eq!((calls.iter().map(|call| call.name.as_str()).collect::<Vec<_>>(), fault), (vec!["read", "odd"], None));
     }
 
@@ -369,7 +401,7 @@ mod tests {
         for index in 0..1000 {
             calls.take(piece(Some(index), "", "a", "{}"));
         }
-        let (list, fault) = calls.finish(|_| false);
+        let (list, fault) = calls.finish(false, |_| false);
         assert_eq!((list.len(), fault.as_deref()), (64, Some("At most 64 tool calls fit in one reply; the other 936 were dropped.")));
 
         let mut calls = Calls::default();
@@ -377,7 +409,7 @@ mod tests {
             calls.take(piece(Some(0), "", "a", &"\u{e9}".repeat(300_000)));
         }
         calls.take(piece(Some(1), "", &"n".repeat(10_000), ""));
-        let (list, fault) = calls.finish(|_| false);
+        let (list, fault) = calls.finish(false, |_| false);
         assert_eq!(list.iter().map(|call| (call.name.len(), call.arguments.len())).collect::<Vec<_>>(), [(1, MAX_ARGUMENTS), (256, 0)]);
         assert!(fault.expect("a fault").contains("were cut"));
     }

@@ -14,6 +14,7 @@ mod listed;
 mod llama_cpp;
 mod object;
 pub(super) mod openai;
+mod pieces;
 pub(super) mod think;
 mod vllm;
 

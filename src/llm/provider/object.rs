@@ -7,6 +7,8 @@ pub(super) struct Object {
     has_begun: bool,
     /// Something stands before or behind it.
     is_other: bool,
+    /// The last byte that means something.
+    last: u8,
 }
 
 impl Object {
@@ -21,7 +23,20 @@ impl Object {
         self.has_begun && self.depth == 0 && !self.is_other
     }
 
+    /// Returns whether another object may begin within it here, or it is none at all.
+    pub(super) fn may_hold_object(&self) -> bool {
+        !self.has_begun || self.in_string || self.depth > 0 && matches!(self.last, b':' | b'[' | b',')
+    }
+
+    /// Returns whether one last brace is all that is missing.
+    pub(super) fn lacks_one_brace(&self) -> bool {
+        self.depth == 1 && !self.in_string && !self.is_other
+    }
+
     fn take(&mut self, byte: u8) {
+        if !byte.is_ascii_whitespace() {
+            self.last = byte;
+        }
         if self.in_string {
             let is_end = byte == b'"' && !self.escaped;
             self.escaped = byte == b'\\' && !self.escaped;

@@ -112,5 +112,5 @@ pub(super) fn numbered(found: Vec<text::Call>, is_taken: impl Fn(&str) -> bool) 
     for (call, index) in found.into_iter().zip(0..) {
         calls.take(Piece { index: Some(index), id: None, name: Some(call.name), arguments: call.arguments.into() });
     }
-    calls.finish(is_taken)
+    calls.finish(false, is_taken)
 }

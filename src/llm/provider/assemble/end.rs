@@ -98,7 +98,7 @@ impl Assembler {
         self.splitter.feed(&text, |part| parts.push(part));
         self.splitter.finish(|part| parts.push(part));
         self.add_parts(parts, on)?;
-        let told = self.reading;
+        let (told, is_cut) = (self.reading, self.is_cut());
         let was_to_be_object = self.take_unheld(on)?;
         let mut pieces = Vec::new();
         let is_over = self.parser.as_ref().is_some_and(text::Parser::is_over);
@@ -169,7 +169,7 @@ impl Assembler {
                     // What stands within words was held to no schema, and may be quoted.
                     reply.source = (!constrained::is_held(&self.text, false)).then(|| self.text.clone());
                     self.calls.take(Piece { index: Some(0), id: None, name: Some(name), arguments: arguments.into() });
-                    (reply.calls, reply.fault) = self.calls.finish(is_taken);
+                    (reply.calls, reply.fault) = self.calls.finish(is_cut, is_taken);
                 }
                 Parsed::Call { .. } => reply.fault = Some("No more tools can be used. Reply with {\"answer\": \"your text\"}.".to_owned()),
                 Parsed::Faulty(problem) => {
@@ -181,7 +181,7 @@ impl Assembler {
         } else if !self.calls.is_empty() {
             self.take_words(&mut reply);
             let half = self.take_half_call();
-            (reply.calls, reply.fault) = self.calls.finish(is_taken);
+            (reply.calls, reply.fault) = self.calls.finish(is_cut, is_taken);
             if let Some((begun, fault)) = half {
                 reply.half = Some(HalfCall { before: reply.text.clone(), begun, is_reported: true });
                 reply.fault = Some(fault);
@@ -322,7 +322,7 @@ impl Assembler {
         for (call, index) in parsed.calls.into_iter().zip(0..) {
             self.calls.take(Piece { index: Some(index), id: None, name: Some(call.name), arguments: call.arguments.into() });
         }
-        (reply.calls, reply.fault) = std::mem::take(&mut self.calls).finish(is_taken);
+        (reply.calls, reply.fault) = std::mem::take(&mut self.calls).finish(false, is_taken);
         reply.fault = reply.fault.take().or(fault);
     }
 }

@@ -90,6 +90,23 @@ fn calls_of_odd_shapes_are_read() {
 }
 
 #[test]
+fn a_call_that_is_said_twice_is_one() {
+    let begun =
+        |arguments: &str| delta(&json!({ "tool_calls": [{"index": 0, "id": "c1", "function": {"name": "bash", "arguments": arguments}}] }));
+    let more = |arguments: &str| delta(&json!({ "tool_calls": [{"index": 0, "function": {"arguments": arguments}}] }));
+    let other = |arguments: &str| delta(&json!({ "tool_calls": [{"index": 1, "function": {"arguments": arguments}}] }));
+    let one = [("bash", "{\"a\":1,\"b\":\"x\"}")];
+    calls(&[begun(""), more("{\"a\":1,"), more("\"b\":\"x\"}"), more("{\"a\": 1, \"b\": \"x\"}")], &one);
+    calls(&[begun("{}{\"a\":1,\"b\":\"x\"}")], &one);
+    calls(&[begun("{\"a\":1"), more("{\"a\":1,\"b\""), more("{\"a\":1,\"b\":\"x\"}")], &one);
+    calls(&[begun("{\"a\":1,"), more("\"b\":\"x\"")], &one);
+    calls(&[begun("{\"a\":1,\"b\":\"x\"}"), begun("{\"b\":\"x\",\"a\":1}")], &one);
+    calls(&[begun("{\"a\":1,\"b\":\"x\"}"), other("{\"a\":1, \"b\":\"x\"}")], &one);
+    // Those that differ are two.
+    calls(&[begun("{\"a\":1}"), more("{\"a\":2}")], &[("bash", "{\"a\":1}"), ("bash", "{\"a\":2}")]);
+}
+
+#[test]
 fn a_character_that_is_cut_in_two_is_put_together() {
     let raw = |delta: &str| Value::from(format!("{{\"choices\": [{{\"index\": 0, \"delta\": {delta}}}]}}"));
     let native = Reading::Native { with_calls: true };
