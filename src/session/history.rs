@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use podbay_event::Evicted;
 use podbay_event::ToolCall;
+use podbay_event::is_same_name;
 use podbay_llm::message::Message;
 
 use super::picture;
@@ -48,7 +49,7 @@ const READ_MAX: usize = 100;
 const ARTIFACT: &str = "artifact:";
 /// How a line of a patch begins that names a file.
 const PATCHED: [&str; 5] = ["*** Update File: ", "*** Add File: ", "*** Delete File: ", "*** Move to: ", "+++ b/"];
-const PATHS: [&str; 5] = ["path", "file_path", "filepath", "filename", "file"];
+const PATHS: [&str; 4] = ["path", "file_path", "filename", "file"];
 
 /// The messages of one conversation and what was done to them as a whole.
 ///
@@ -288,7 +289,9 @@ fn read_path(call: &ToolCall) -> Option<String> {
 }
 
 fn named_path(arguments: &Value) -> Option<String> {
-    PATHS.iter().find_map(|name| Some(arguments.get(name)?.as_str()?.to_owned()))
+    let fields = arguments.as_object()?;
+    let named = |name: &str| fields.get(name).or_else(|| fields.iter().find(|(key, _)| is_same_name(key, name)).map(|(_, value)| value));
+    PATHS.iter().find_map(|name| Some(named(name)?.as_str()?.to_owned()))
 }
 
 #[cfg(test)]
@@ -339,7 +342,7 @@ mod tests {
             history.push(result("a", "done"));
             assert_eq!(history.touched(), expected);
         }
-        check("multi_edit", &serde_json::json!({ "edits": [{ "path": "a" }, { "file_path": "b" }, { "path": "a" }] }), &["a", "b"]);
+        check("multi_edit", &serde_json::json!({ "edits": [{ "path": "a" }, { "filePath": "b" }, { "path": "a" }] }), &["a", "b"]);
         check("move_file", &serde_json::json!({ "source": "a", "destination": "b" }), &["a", "b"]);
         let patch = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n";
         check("apply_patch", &serde_json::json!({ "patch": patch }), &["x"]);

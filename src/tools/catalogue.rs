@@ -10,6 +10,8 @@ use super::each;
 use super::each::more_tools;
 use super::each::more_tools::Wrapped;
 use super::foreign;
+use super::json_file;
+use super::names;
 use super::repair;
 use super::tool::Tool;
 use podbay_llm::ToolSpec;
@@ -183,14 +185,19 @@ impl Catalogue {
         let mut fields = repair::read(tool, arguments, &mut notes)
             .map_err(|problem| Misunderstood(format!("the arguments of {} {problem}, such as {}", tool.name, tool.example())))?;
         foreign::milliseconds(tool, &mut fields, &self.options, &mut notes);
-        repair::rename(tool.renamed, &mut fields, &mut notes);
         repair::imply(name, tool, &mut fields);
+        let wrong = |problem: String| Misunderstood(format!("wrong arguments for {}: {problem}", tool.name));
         let mut value = Value::Object(fields);
+        names::right(tool.schema.source(), tool.renamed, &mut value, &mut notes);
         restore(&mut value, &self.tokens);
-        tool.schema.coerce(&mut value, &mut notes);
         if let Some(fields) = value.as_object_mut() {
-            foreign::reshape(tool, fields, &mut notes)
-                .map_err(|problem| Misunderstood(format!("wrong arguments for {}: {problem}", tool.name)))?;
+            json_file::write(tool.name, fields, &mut notes).map_err(wrong)?;
+        }
+        tool.schema.coerce(&mut value, &mut notes);
+        // A list may have come as a text.
+        names::right(tool.schema.source(), tool.renamed, &mut value, &mut notes);
+        if let Some(fields) = value.as_object_mut() {
+            foreign::reshape(tool, fields, &mut notes).map_err(wrong)?;
         }
         // What has its right name by now may still be of the wrong type.
         tool.schema.coerce(&mut value, &mut notes);

@@ -5,21 +5,22 @@ use serde_json::Map;
 use serde_json::Value;
 
 use super::Options;
-use super::repair::rename;
+use super::names::rename;
 use super::tool::Tool;
+use podbay_event::is_same_name;
 
 /// What an edit in a list of edits calls its parts elsewhere.
-const EDIT: [(&str, &str); 9] = [
+const EDIT: [(&str, &str); 7] = [
     ("file_path", "path"),
-    ("filepath", "path"),
     ("filename", "path"),
     ("file", "path"),
     ("old_str", "old_string"),
     ("old_text", "old_string"),
     ("new_str", "new_string"),
     ("new_text", "new_string"),
-    ("replaceAll", "replace_all"),
 ];
+/// What they are called here.
+const EDIT_NAMES: [&str; 4] = ["path", "old_string", "new_string", "replace_all"];
 
 const TASK: [(&str, &str); 4] = [("step", "content"), ("task", "content"), ("title", "content"), ("text", "content")];
 
@@ -51,7 +52,7 @@ const TYPES: [(&str, &str); 20] = [
 pub(super) fn reshape(tool: &Tool, fields: &mut Map<String, Value>, notes: &mut Vec<String>) -> Result<(), String> {
     match tool.name {
         "multi_edit" => edits_of_one_file(fields, notes),
-        "edit_file" => each(fields, "edits", |edit, notes| rename(&EDIT, edit, notes), notes),
+        "edit_file" => each(fields, "edits", |edit, notes| rename(&EDIT_NAMES, &EDIT, edit, notes), notes),
         "task_list" => tasks(fields, notes),
         "grep" => search(tool, fields, notes),
         "list_directory" => listing(fields, notes),
@@ -77,12 +78,13 @@ pub(super) fn milliseconds(tool: &Tool, fields: &mut Map<String, Value>, options
     if tool.name != "bash" || fields.contains_key(right) {
         return;
     }
-    let told = fields.get(wrong).and_then(|value| value.as_u64().or_else(|| value.as_str()?.trim().parse().ok()));
+    let Some(wrong) = spelled(fields, wrong) else { return };
+    let told = fields.get(&wrong).and_then(|value| value.as_u64().or_else(|| value.as_str()?.trim().parse().ok()));
     if let Some(told) = told.filter(|told| *told > options.bash_timeout_max.get() && *told >= 1000) {
         let seconds = told.div_ceil(1000);
-        fields.remove(wrong);
+        fields.remove(&wrong);
         fields.insert(right.to_owned(), seconds.into());
-        notes.push(format!("timeout {told} was taken as milliseconds, which is {right} {seconds}"));
+        notes.push(format!("{wrong} {told} was taken as milliseconds, which is {right} {seconds}"));
     }
 }
 
@@ -104,14 +106,14 @@ fn each(
 
 /// Elsewhere one file is named, and the edits are all of it.
 fn edits_of_one_file(fields: &mut Map<String, Value>, notes: &mut Vec<String>) {
-    rename(&EDIT[..4], fields, notes);
+    rename(&["path", "edits"], &EDIT, fields, notes);
     let path = fields.get("path").filter(|path| path.is_string()).cloned();
     let has_edits = fields.get("edits").and_then(Value::as_array).is_some_and(|edits| !edits.is_empty());
     each(
         fields,
         "edits",
         |edit, notes| {
-            rename(&EDIT, edit, notes);
+            rename(&EDIT_NAMES, &EDIT, edit, notes);
             if let Some(path) = &path
                 && !edit.contains_key("path")
             {
@@ -130,11 +132,7 @@ fn tasks(fields: &mut Map<String, Value>, notes: &mut Vec<String>) {
     if fields.contains_key("todos") {
         leave_out(fields, "explanation", notes);
     }
-    let change = |task: &mut Map<String, Value>, notes: &mut Vec<String>| {
-        rename(&TASK, task, notes);
-        leave_out(task, "activeForm", notes);
-    };
-    each(fields, "todos", change, notes);
+    each(fields, "todos", |task, notes| rename(&["content"], &TASK, task, notes), notes);
 }
 
 fn listing(fields: &mut Map<String, Value>, notes: &mut Vec<String>) {
@@ -162,7 +160,8 @@ fn search(tool: &Tool, fields: &mut Map<String, Value>, notes: &mut Vec<String>)
         _ => {}
     }
     names.retain(|(_, right)| tool.has(right));
-    rename(&names, fields, notes);
+    let known: Vec<&str> = names.iter().map(|(_, right)| *right).collect();
+    rename(&known, &names, fields, notes);
     if fields.get("output_mode").is_some_and(|mode| mode == "files_with_matches") {
         fields.insert("output_mode".to_owned(), "files_only".into());
         notes.push("output_mode files_with_matches was taken as files_only".to_owned());
@@ -178,13 +177,14 @@ fn search(tool: &Tool, fields: &mut Map<String, Value>, notes: &mut Vec<String>)
 }
 
 fn background(tool: &Tool, fields: &mut Map<String, Value>, notes: &mut Vec<String>) {
-    let name = "run_in_background";
+    let Some(name) = spelled(fields, "run_in_background") else { return };
+    let name = name.as_str();
     // A command waits unless it is said not to, and this tool starts nothing else than what is left running.
     let is_so_anyway = fields.get(name) == Some(&Value::Bool(tool.name != "bash"));
     if is_so_anyway {
         leave_out(fields, name, notes);
     } else if tool.has("background") {
-        rename(&[(name, "background")], fields, notes);
+        rename(&["background"], &[(name, "background")], fields, notes);
     }
 }
 
@@ -217,10 +217,16 @@ fn select(fields: &mut Map<String, Value>, notes: &mut Vec<String>) {
 
 /// Leaves out what says nothing here.
 fn leave_out(fields: &mut Map<String, Value>, name: &str, notes: &mut Vec<String>) {
-    if fields.remove(name).is_some() {
+    if let Some(name) = spelled(fields, name) {
+        fields.remove(&name);
         let note = format!("{name} says nothing here and was left out");
         if !notes.contains(&note) {
             notes.push(note);
         }
     }
+}
+
+/// Returns an argument of this name as it is spelled.
+fn spelled(fields: &Map<String, Value>, name: &str) -> Option<String> {
+    fields.keys().find(|key| is_same_name(key, name)).cloned()
 }

@@ -1,6 +1,7 @@
 use serde_json::Value;
 
 use super::Catalogue;
+use podbay_event::is_same_name;
 
 /// What a call has not that it must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,8 +25,8 @@ impl Catalogue {
         if given.is_empty() {
             return (!required.is_empty() || self.parse(name, arguments).is_err()).then_some(Lack::All);
         }
-        let renamed = |right: &str| tool.other_names(right).any(|name| given.contains_key(name));
-        required.iter().any(|right| !given.contains_key(*right) && !renamed(right)).then_some(Lack::Some)
+        let is_there = |name: &str| given.keys().any(|key| is_same_name(key, name));
+        required.iter().any(|right| !is_there(right) && !tool.other_names(right).any(is_there)).then_some(Lack::Some)
     }
 }
 
@@ -49,6 +50,7 @@ mod tests {
         check("bash", r#"{"command": "#, Some(Lack::Some));
         check("bash", r#"{"command": 5}"#, None);
         check("FileWrite", r#"{"file_path": "a", "content": "b"}"#, None);
+        check("write_file", r#"{"filePath": "a", "Content": "b"}"#, None);
         check("fly", "{}", None);
     }
 }

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::doubled;
 use super::tool::Tool;
+use podbay_event::is_same_name;
 use podbay_llm::text;
 
 /// Objects that some models put around the arguments.
@@ -50,25 +51,13 @@ pub(super) fn read(tool: &Tool, given: &str, notes: &mut Vec<String>) -> Result<
     };
     let Value::Object(mut fields) = value else { return Err("must be a JSON object".to_owned()) };
     if fields.len() == 1
-        && let Some(wrapper) = WRAPPERS.into_iter().find(|name| fields.get(*name).is_some_and(Value::is_object) && !tool.takes(name))
-        && let Some(Value::Object(inner)) = fields.remove(wrapper)
+        && let Some((name, Value::Object(inner))) = fields.iter().next()
+        && WRAPPERS.iter().any(|wrapper| is_same_name(wrapper, name) && !tool.takes(wrapper))
     {
-        notes.push(format!("the arguments were taken out of {wrapper}"));
-        fields = inner;
+        notes.push(format!("the arguments were taken out of {name}"));
+        fields = inner.clone();
     }
     Ok(fields)
-}
-
-/// Gives arguments the names that they have here.
-pub(super) fn rename(renamed: &[(&str, &str)], fields: &mut Map<String, Value>, notes: &mut Vec<String>) {
-    for &(wrong, right) in renamed {
-        if !fields.contains_key(right)
-            && let Some(value) = fields.remove(wrong)
-        {
-            fields.insert(right.to_owned(), value);
-            notes.push(format!("{wrong} was taken as {right}"));
-        }
-    }
 }
 
 /// Adds what the name that a tool was called by says: `delete_lines` is the operation `delete`.

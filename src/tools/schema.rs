@@ -62,6 +62,11 @@ impl Schema {
         }
     }
 
+    /// Returns the schema as it was given.
+    pub(super) fn source(&self) -> &Value {
+        &self.source
+    }
+
     /// Returns whether an argument is called so.
     pub(super) fn has(&self, name: &str) -> bool {
         self.source["properties"].get(name).is_some()
@@ -95,10 +100,6 @@ fn text(name: &str, value: &Value) -> Option<String> {
             }
             _ => None,
         },
-        // Lines, or a list of texts in JSON: it could be either.
-        Value::Array(items) if items.iter().all(Value::is_string) => None,
-        // A file whose text is JSON.
-        Value::Object(_) | Value::Array(_) if name == "content" && is_exact(value) => serde_json::to_string_pretty(value).ok(),
         _ => None,
     }
 }
@@ -107,9 +108,7 @@ fn text(name: &str, value: &Value) -> Option<String> {
 fn is_exact(value: &Value) -> bool {
     match value {
         Value::Number(number) => number.is_i64() || number.is_u64(),
-        Value::Array(items) => items.iter().all(is_exact),
-        Value::Object(fields) => fields.values().all(is_exact),
-        Value::Null | Value::Bool(_) | Value::String(_) => true,
+        _ => true,
     }
 }
 

@@ -4,6 +4,7 @@ use serde_json::json;
 use super::Options;
 use super::Set;
 use super::schema::Schema;
+use podbay_event::is_same_name;
 use podbay_policy::Action;
 
 /// Makes an action from arguments that fit the schema. Says what is wrong with their values, and notes what was taken otherwise.
@@ -95,9 +96,10 @@ impl Tool {
         self.schema.has(name)
     }
 
-    /// Returns whether an argument is called so, here or elsewhere.
+    /// Returns whether an argument is called so, here or elsewhere, however it is spelled.
     pub(super) fn takes(&self, name: &str) -> bool {
-        self.has(name) || self.renamed.iter().any(|(wrong, _)| *wrong == name)
+        let own = self.schema.source()["properties"].as_object().into_iter().flat_map(serde_json::Map::keys).map(String::as_str);
+        own.chain(self.renamed.iter().map(|(wrong, _)| *wrong)).any(|known| is_same_name(known, name))
     }
 
     /// Returns the other names of an argument.

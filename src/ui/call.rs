@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use podbay_event::CallStatus;
+use podbay_event::is_same_name;
 
 use super::Paint;
 use super::look_alike::unmask;
@@ -127,7 +128,8 @@ fn telling(arguments: &str) -> String {
     if object.is_empty() {
         return String::new();
     }
-    let mut found = TELLING.iter().filter_map(|key| object.get(*key));
+    let named = |key: &str| object.get(key).or_else(|| object.iter().find(|(name, _)| is_same_name(name, key)).map(|(_, value)| value));
+    let mut found = TELLING.iter().filter_map(|key| named(key));
     match found.next() {
         Some(Value::String(text)) => text.clone(),
         Some(Value::Array(words)) if words.iter().all(Value::is_string) => {

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::*;
+use podbay_event::is_same_name;
 use podbay_wire::Call;
 
 fn catalogue() -> Catalogue {
@@ -167,12 +168,7 @@ fn what_weak_models_get_wrong_is_mended_and_said() {
         &["command [\"bash\",\"-lc\",\"ls -l\"] was taken as \"ls -l\""],
     );
     let write = ("write_file", r#"{"path": "a.json", "content": "{\n  \"a\": 1\n}"}"#);
-    mended(
-        "write_file",
-        r#"{"path": "a.json", "content": {"a": 1}}"#,
-        write,
-        &["content {\"a\":1} was taken as \"{\\n  \\\"a\\\": 1\\n}\""],
-    );
+    mended("write_file", r#"{"path": "a.json", "content": {"a": 1}}"#, write, &["content was an object and is written as JSON"]);
     let edit = ("edit_file", r#"{"path": "a", "edits": [{"old_string": "b", "new_string": "c"}]}"#);
     let one = r#"{"path": "a", "edits": {"old_string": "b", "new_string": "c"}}"#;
     mended(
@@ -196,6 +192,64 @@ fn what_weak_models_get_wrong_is_mended_and_said() {
     );
 }
 
+/// Writes the names of arguments otherwise, at every depth.
+fn spelled(value: &serde_json::Value, spell: fn(&str) -> String) -> serde_json::Value {
+    match value {
+        serde_json::Value::Object(fields) => {
+            fields.iter().map(|(name, value)| (spell(name), spelled(value, spell))).collect::<serde_json::Map<_, _>>().into()
+        }
+        serde_json::Value::Array(items) => items.iter().map(|item| spelled(item, spell)).collect(),
+        other => other.clone(),
+    }
+}
+
+fn in_humps(name: &str) -> String {
+    let mut words = name.split('_');
+    let first = words.next().unwrap_or_default().to_owned();
+    words.fold(first, |all, word| all + &word[..1].to_uppercase() + &word[1..])
+}
+
+#[test]
+fn every_name_of_an_argument_is_known_however_it_is_spelled() {
+    let full = Catalogue::new(&Options { set: Set::Full, ..Options::default() });
+    let spellings: [fn(&str) -> String; 4] = [in_humps, |name| name.replace('_', "-"), str::to_uppercase, |name| name.replace('_', "")];
+    let more = [
+        ("multi_edit", r#"{"edits": [{"path": "a", "old_string": "b", "new_string": "c", "replace_all": true}]}"#),
+        ("edit_file", r#"{"path": "a", "edits": [{"old_string": "b", "new_string": "c", "replace_all": true}]}"#),
+        ("edit_file", r#"{"file_path": "a", "old_str": "b", "new_str": "c"}"#),
+        ("read_file", r#"{"from_cursor": "grep-1"}"#),
+        ("grep", r#"{"pattern": "x", "case_insensitive": true, "max_results": 3, "output_mode": "count"}"#),
+        ("bash", r#"{"command": "x", "timeout_seconds": 5, "working_directory": "src"}"#),
+        ("task_list", r#"{"todos": [{"content": "a", "active_form": "b"}]}"#),
+    ];
+    let examples = full.tools().iter().map(|tool| (tool.name, tool.example())).collect::<Vec<_>>();
+    for (name, arguments) in examples.into_iter().chain(more) {
+        let given = serde_json::from_str(arguments).expect("JSON");
+        let right = full.parse(name, arguments).expect("right");
+        for spell in spellings {
+            let other = spelled(&given, spell).to_string();
+            assert_eq!(full.parse(name, &other).map(|understood| understood.action), Ok(right.action.clone()), "{name} {other}");
+        }
+    }
+}
+
+/// What folds to the same letters could be either.
+#[test]
+fn no_two_names_of_one_object_are_the_same_but_for_their_spelling() {
+    fn look(tool: &Tool, schema: &serde_json::Value) {
+        let names: Vec<&String> = schema["properties"].as_object().into_iter().flat_map(serde_json::Map::keys).collect();
+        for (at, name) in names.iter().enumerate() {
+            assert!(names[at + 1..].iter().all(|other| !is_same_name(name, other)), "{}: {name}", tool.name);
+            let takes = |(wrong, right): &&(&str, &str)| is_same_name(wrong, name) && right != name && names.iter().any(|own| own == right);
+            assert_eq!(tool.renamed.iter().find(takes), None, "{}: {name}", tool.name);
+            look(tool, &schema["properties"][name.as_str()]);
+            look(tool, &schema["properties"][name.as_str()]["items"]);
+        }
+    }
+    let full = Catalogue::new(&Options { set: Set::Full, ..Options::default() });
+    full.tools().iter().for_each(|tool| look(tool, tool.schema.source()));
+}
+
 #[test]
 fn what_belongs_to_a_name_of_another_system_is_taken_with_it() {
     let multi = ("multi_edit", r#"{"edits": [{"path": "a", "old_string": "b", "new_string": "c"}]}"#);
@@ -214,7 +268,7 @@ fn what_belongs_to_a_name_of_another_system_is_taken_with_it() {
         "TodoWrite",
         r#"{"todos": [{"content": "a", "status": "in_progress", "activeForm": "Doing a"}, {"content": "b", "activeForm": "Doing b"}]}"#,
         list,
-        &["TodoWrite was taken as task_list", "activeForm says nothing here and was left out"],
+        &["TodoWrite was taken as task_list", "activeForm was taken as active_form"],
     );
     mended(
         "update_plan",
@@ -317,8 +371,8 @@ fn a_small_set_takes_arguments_that_it_does_not_tell_of() {
 
 #[test]
 fn what_could_be_meant_in_two_ways_is_not_mended() {
-    for content in ["1.10", "123456789012345678901234567890", r#"["one", "two"]"#, r#"{"a": 1.10}"#] {
-        wrong("write_file", &format!(r#"{{"path": "a", "content": {content}}}"#), &["`content`", "string"]);
+    for content in ["1.10", "5", "123456789012345678901234567890", r#"["one", "two"]"#, r#"{"a": 1.10}"#] {
+        wrong("write_file", &format!(r#"{{"path": "a", "content": {content}}}"#), &["`content`", "one string"]);
     }
 }
 

@@ -9,6 +9,7 @@ use super::cursor::Cursor;
 use super::exact;
 use super::json;
 use crate::message::ToolSpec;
+use podbay_event::is_same_name;
 
 /// What some servers and models put before a name.
 const PREFIXES: [&str; 4] = ["functions.", "default_api.", "tools.", "function."];
@@ -94,7 +95,7 @@ impl Tools {
 
     /// Returns whether a tool may have an argument of that name; without a schema it may have any.
     pub(super) fn may_have(&self, tool: &str, parameter: &str) -> bool {
-        self.by_name.get(tool).is_none_or(|all| all.is_empty() || all.iter().any(|one| one.name == parameter))
+        self.by_name.get(tool).is_none_or(|all| all.is_empty() || all.iter().any(|one| is_same_name(&one.name, parameter)))
     }
 
     /// Returns the arguments that a tool may have, as far as they are known.
@@ -110,7 +111,8 @@ impl Tools {
 
     /// Returns what an argument that stands as bare text is meant to be.
     pub(super) fn typed(&self, tool: &str, parameter: &str, text: &str) -> Value {
-        let known = self.by_name.get(tool).and_then(|all| all.iter().find(|one| one.name == parameter));
+        let find = |is_it: fn(&str, &str) -> bool| self.by_name.get(tool)?.iter().find(|one| is_it(&one.name, parameter));
+        let known = find(|one, other| one == other).or_else(|| find(is_same_name));
         let types = known.map_or(&[][..], |parameter| &parameter.types);
         let as_text = || Value::String(text.to_owned());
         if types.iter().any(|kind| kind == "string") {
@@ -223,6 +225,7 @@ mod tests {
         let typed = |parameter, text| tools().typed("read", parameter, text);
         assert_eq!(typed("path", "12"), json!("12"));
         assert_eq!(typed("limit", " 12 "), json!(12));
+        assert_eq!([typed("Path", "12"), typed("LIMIT", "12")], [json!("12"), json!(12)]);
         assert_eq!(typed("limit", "many"), json!("many"));
         assert_eq!(typed("mode", "1"), json!("1"));
         assert_eq!(typed("names", "[\"a\"]"), json!(["a"]));
