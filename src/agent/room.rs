@@ -12,6 +12,7 @@ use super::summary::Parts;
 use super::unread;
 use podbay_event::Kind;
 use podbay_event::Usage;
+use podbay_llm as llm;
 
 /// What is known of a window that nobody has told, when the server refuses a conversation: it holds less than that.
 const REFUSED_PERCENT: u64 = 95;
@@ -28,6 +29,9 @@ pub(super) enum Room {
     /// Nothing could be freed.
     None,
 }
+
+/// Tokens of the conversation and of the window, as far as a refusal tells them.
+type Said = (Option<u64>, Option<u64>);
 
 /// What the model wrote of a summary; `None` where it could not.
 struct Words(Option<String>);
@@ -52,14 +56,24 @@ impl Agent {
         self.make_room((window, with_answer(window)), used, within, usage, interrupt).await
     }
 
+    /// Returns what a refusal says of the conversation's length and the window's, and whether it is sure to be about them. Where it is not,
+    /// a number must be near that length, or more than half of the window must be full.
+    pub(super) async fn says_too_long(&mut self, error: &llm::Error, interrupt: &Interrupt) -> Option<(Said, bool)> {
+        if let llm::Error::ContextExceeded { prompt, context } = error.root() {
+            return Some(((*prompt, *context), true));
+        }
+        if !error.may_be_too_long() {
+            return None;
+        }
+        let (used, window) = self.fullness(interrupt).await;
+        if let Some((more, less)) = error.two_sizes().filter(|(more, _)| more / 2 <= used && used / 2 <= *more) {
+            return Some(((Some(more), Some(less)), false));
+        }
+        window.filter(|window| used > window / 2).map(|_| ((None, None), false))
+    }
+
     /// Makes room after the server has refused the conversation.
-    pub(super) async fn refused(
-        &mut self,
-        said: (Option<u64>, Option<u64>),
-        within: Duration,
-        usage: &mut Usage,
-        interrupt: &Interrupt,
-    ) -> Room {
+    pub(super) async fn refused(&mut self, said: Said, within: Duration, usage: &mut Usage, interrupt: &Interrupt) -> Room {
         self.gauge.refused(said.0, said.1, self.conversation.prompt().n_bytes());
         let used = self.gauge.used(&self.conversation, &self.client, interrupt.run()).await;
         if let (Some(prompt), Some(window)) = said
@@ -189,7 +203,7 @@ impl Agent {
     }
 
     /// Makes room for a last answer of so many tokens without asking the model for anything else; `said` is what a refusal told.
-    pub(super) async fn make_last_room(&mut self, tokens: u64, said: Option<(Option<u64>, Option<u64>)>, interrupt: &Interrupt) {
+    pub(super) async fn make_last_room(&mut self, tokens: u64, said: Option<Said>, interrupt: &Interrupt) {
         let cancel = interrupt.run().clone();
         if let Some((prompt, window)) = said {
             self.gauge.refused(prompt, window, self.conversation.prompt().n_bytes());

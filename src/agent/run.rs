@@ -275,10 +275,10 @@ impl Agent {
         task.spent.turns += 1;
         let mut outcome = self.ask_adapting(task, interrupt).await;
         if let Err(error) = &outcome
-            && let llm::Error::ContextExceeded { prompt, context } = error.root()
+            && let Some((said, is_sure)) = self.says_too_long(error, interrupt).await
         {
-            let said = (*prompt, *context);
             outcome = match self.refused(said, self.time_left(task), &mut task.spent.usage, interrupt).await {
+                Room::None if !is_sure => outcome,
                 Room::None => {
                     if error.partial().is_none() {
                         task.spent.turns -= 1;

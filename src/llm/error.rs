@@ -5,6 +5,7 @@ use thiserror::Error;
 
 use super::http;
 use super::provider::instead::Instead;
+use super::provider::too_long;
 use super::refusal::KeyFrom;
 use super::refusal::Refusal;
 use super::sse::TooLarge;
@@ -152,6 +153,25 @@ impl Error {
                 | Self::Unreadable { .. }
                 | Self::ModelLoading { .. }
         )
+    }
+
+    /// Returns whether a refusal may be about the conversation's length, where nothing tells for sure.
+    pub fn may_be_too_long(&self) -> bool {
+        self.words_of_refusal().is_some_and(too_long::may_be)
+    }
+
+    /// Returns two numbers of a refusal of which the larger one may be the conversation's length, and the other one its window.
+    pub fn two_sizes(&self) -> Option<(u64, u64)> {
+        self.words_of_refusal().and_then(too_long::two_sizes)
+    }
+
+    fn words_of_refusal(&self) -> Option<&str> {
+        match self.root() {
+            Self::Status { code: 400 | 422 | 500, message, .. }
+            | Self::Reported { message }
+            | Self::Refused { what: Refusal::Request, message, .. } => Some(message),
+            _ => None,
+        }
     }
 
     /// Returns whether the server did not take the key.

@@ -213,6 +213,36 @@ async fn a_conversation_that_a_server_refuses_is_made_shorter_and_sent_once_more
     }
 }
 
+/// A refusal in words that nobody knows, of which there are more than can be listed.
+#[tokio::test]
+async fn a_refusal_that_may_be_about_the_length_makes_room_once() {
+    let refusal = |message: &str| json!({"error": {"message": message, "type": "invalid_request_error"}}).to_string();
+    let unsure = "This gateway takes no body of that size";
+    // A window that is more than half full, or a number near the conversation's length.
+    for (n, context, message) in [(5, 8192, unsure), (5, 100_000, "6000 is over the limit of 4096 units")] {
+        let model = prints(ScriptedModel::new().context(context).sums_up(SUMMARY), n);
+        let desk = Desk::new(model.status(400, refusal(message)).says("Done.").start().await, agent(agent::Options::default())).await;
+        let outcome = desk.work("print").await;
+        assert_eq!((outcome.status, outcome.response.as_str()), (RunStatus::Completed, "Done."), "{message}: {outcome:?}");
+        assert!(desk.kinds().iter().any(makes_room), "{message}");
+    }
+    // Refused once more it is an error.
+    let model = prints(ScriptedModel::new().context(8192).sums_up(SUMMARY), 5);
+    let model = model.status(400, refusal(unsure)).status(400, refusal(unsure)).status(400, refusal(unsure)).start().await;
+    let desk = Desk::new(model, agent(agent::Options::default())).await;
+    let outcome = desk.work("print").await;
+    assert_eq!(outcome.status, RunStatus::Failed, "{outcome:?}");
+    assert_eq!(heads(&desk).len(), 7, "tried once more, and no more");
+    // Another refusal, or one of a conversation that is short, is an error at once.
+    for (n, message) in [(5, "The value of top_k is out of range [1, 100]"), (0, unsure)] {
+        let model = prints(ScriptedModel::new().context(8192).sums_up(SUMMARY), n);
+        let desk = Desk::new(model.status(400, refusal(message)).start().await, agent(agent::Options::default())).await;
+        let outcome = desk.work("print").await;
+        assert_eq!(outcome.status, RunStatus::Failed, "{message}: {outcome:?}");
+        assert_eq!((heads(&desk).len(), desk.kinds().iter().any(makes_room)), (n as usize + 1, false), "{message}");
+    }
+}
+
 /// Calls of one answer that read much, each with a word at both ends of its result.
 fn reads(n: usize, lines: u32) -> Vec<(&'static str, Value)> {
     (0..n).map(|n| ("bash", json!({"command": format!("echo FIRST{n}.; seq 1 {lines}; echo LAST{n}.")}))).collect()

@@ -16,6 +16,7 @@ mod object;
 pub(super) mod openai;
 mod pieces;
 pub(super) mod think;
+pub(super) mod too_long;
 mod vllm;
 
 use std::fmt;

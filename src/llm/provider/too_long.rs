@@ -1,0 +1,402 @@
+//! Refusals that say the conversation is longer than the model's window. Servers have many words for it, so they are read by what they
+//! mean: first the status and the name of the error, then its words.
+
+use serde_json::Value;
+
+use crate::error::Error;
+
+/// Tokens of the conversation and of the window, as far as a refusal tells them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sizes {
+    prompt: Option<u64>,
+    context: Option<u64>,
+}
+
+impl From<Sizes> for Error {
+    fn from(sizes: Sizes) -> Self {
+        Self::ContextExceeded { prompt: sizes.prompt, context: sizes.context }
+    }
+}
+
+/// Statuses of those who may not ask, do not pay or ask too often: no shorter request is answered otherwise.
+const OTHER_STATUSES: [u16; 6] = [401, 402, 403, 404, 408, 429];
+
+/// Names of errors are parted into what they are about and what is wrong with it.
+const ABOUT: [&str; 3] = ["context", "prompt", "input"];
+const WRONG: [&str; 5] = ["exceed", "toolong", "toolarge", "overflow", "limitreached"];
+/// The number that z.ai has for it.
+const CODES: [&str; 1] = ["1261"];
+
+/// What a sentence may be about that is nothing but the window.
+const WINDOW: [&str; 13] = [
+    "context length",
+    "context size",
+    "context window",
+    "context limit",
+    "context shift",
+    "model length",
+    "max_seq_len",
+    "max_model_len",
+    "n_ctx",
+    "kv size",
+    "token limit",
+    "token count",
+    "total tokens",
+];
+/// What else it may be about, where it also speaks of a length.
+const SUBJECTS: [&str; 7] = ["prompt", "input", "context", "conversation", "message", "sequence", "request"];
+const MEASURES: [&str; 7] = ["length", "long", "token", "size", "large", "big", "window"];
+/// What is wrong with it.
+const RELATIONS: [&str; 19] = [
+    "exceed",
+    "overflow",
+    "too long",
+    "too large",
+    "too big",
+    "too many",
+    "longer than",
+    "greater than",
+    "larger than",
+    "more than",
+    "less than",
+    "at most",
+    "maximum",
+    "limit",
+    "must be",
+    "should be",
+    "reduce",
+    "shorten",
+    "only",
+];
+/// The same of the window alone.
+const WINDOW_RELATIONS: [&str; 4] = ["reached", "disabled", ">", "compared to"];
+/// What a length may be one of besides, and limits of another kind.
+const OTHERS: [&str; 20] = [
+    "image",
+    "audio",
+    "file",
+    "tool",
+    "function",
+    "name",
+    "string",
+    "array",
+    "list",
+    "items",
+    "characters",
+    "character",
+    "per minute",
+    "per day",
+    "rate limit",
+    "quota",
+    "max_tokens",
+    "max_completion_tokens",
+    "completion tokens",
+    "output tokens",
+];
+
+/// Returns the sizes of a conversation that is refused as too long; `None` where the refusal says something else.
+pub(crate) fn sizes(error: &Value, code: u16, message: &str) -> Option<Sizes> {
+    let lower = without_commas(&message.to_ascii_lowercase());
+    let is_so = is_named(error) || !OTHER_STATUSES.contains(&code) && lower.split(is_end).any(says_so);
+    is_so.then(|| told(error, &lower))
+}
+
+/// Returns whether words may speak of a length, so that nobody knows whether a shorter conversation would be answered.
+pub(crate) fn may_be(message: &str) -> bool {
+    let lower = message.to_ascii_lowercase();
+    let has = |words: &[&str]| words.iter().any(|word| lower.contains(word));
+    let says_nothing = lower == "no explanation" || !lower.contains(|c: char| c.is_ascii_alphabetic());
+    says_nothing || has(&MEASURES) || has(&["exceed", "context", "limit", "maximum"])
+}
+
+/// Returns two numbers of which a conversation may have been the larger one and its window the other.
+pub(crate) fn two_sizes(message: &str) -> Option<(u64, u64)> {
+    let mut numbers = numbers(message);
+    numbers.retain(|number| *number >= LEAST_SIZE);
+    numbers.sort_unstable();
+    numbers.dedup();
+    if let [less, more] = numbers[..] { Some((more, less)) } else { None }
+}
+
+/// No window is smaller.
+const LEAST_SIZE: u64 = 256;
+
+fn is_named(error: &Value) -> bool {
+    let names = ["code", "type", "status"].into_iter().filter_map(|key| error.get(key));
+    let mut names = names.filter_map(|name| name.as_str().map(str::to_owned).or_else(|| name.as_u64().map(|name| name.to_string())));
+    names.any(|name| {
+        let name: String = name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
+        let has = |parts: &[&str]| parts.iter().any(|part| name.contains(part));
+        CODES.contains(&name.as_str()) || has(&ABOUT) && has(&WRONG) || name.contains("maxprompttokens")
+    })
+}
+
+fn is_end(c: char) -> bool {
+    matches!(c, ';' | '\n' | '!')
+}
+
+/// Returns whether a sentence says that the conversation is too long.
+fn says_so(sentence: &str) -> bool {
+    sentence.split(". ").any(|sentence| {
+        let has = |words: &[&str]| words.iter().any(|word| sentence.contains(word));
+        if has(&WINDOW) {
+            return has(&RELATIONS) || has(&WINDOW_RELATIONS);
+        }
+        has(&SUBJECTS) && has(&MEASURES) && has(&RELATIONS) && !OTHERS.iter().any(|other| has_word(sentence, other))
+    })
+}
+
+/// Returns whether words stand in a sentence as such, in the singular or the plural.
+fn has_word(sentence: &str, word: &str) -> bool {
+    sentence.match_indices(word).any(|(at, _)| {
+        let behind = sentence[at + word.len()..].trim_start_matches('s');
+        !sentence[..at].ends_with(is_letter) && !behind.starts_with(is_letter)
+    })
+}
+
+fn is_letter(c: char) -> bool {
+    c.is_alphanumeric()
+}
+
+/// Returns the sizes that a refusal names.
+fn told(error: &Value, lower: &str) -> Sizes {
+    let number = |key: &str| error.get(key).and_then(Value::as_u64);
+    // What the conversation is by itself, where the sum with the answer is too much: vLLM's and `OpenAI`'s words for it.
+    let own = before(lower, " in the messages").or_else(|| before(lower, " input tokens")).or_else(|| before(lower, " in your prompt"));
+    let numbers = tokens(lower);
+    let only = after(lower, "context length is only ").or_else(|| after(lower, "n_ctx ("));
+    let own = own.or_else(|| after(lower, "n_keep ("));
+    let (prompt, context) = match (own, numbers.as_slice()) {
+        (Some(own), _) if only.is_some() => (Some(own), only),
+        (Some(own), [one]) => (Some(own), Some(*one)),
+        (Some(own), [one, other, ..]) => (Some(own), Some(if *one == own { *other } else { *one })),
+        // Some name the window first.
+        (_, [one, other, ..]) => (Some(*one.max(other)), Some(*one.min(other))),
+        // LM Studio names the window alone.
+        (_, [context]) if lower.contains("reached context length of") => (None, Some(*context)),
+        _ => two_sizes(lower).map_or((None, None), |(more, less)| (Some(more), Some(less))),
+    };
+    Sizes { prompt: number("n_prompt_tokens").or(prompt), context: number("n_ctx").or(context) }
+}
+
+/// Returns the number that stands right before these words.
+fn before(message: &str, words: &str) -> Option<u64> {
+    let head = message.split_once(words)?.0;
+    head[head.rfind(|c: char| !c.is_ascii_digit()).map_or(0, |at| at + 1)..].parse().ok()
+}
+
+/// Returns the number that stands right behind these words.
+fn after(message: &str, words: &str) -> Option<u64> {
+    let rest = message.split_once(words)?.1;
+    rest[..rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len())].parse().ok()
+}
+
+/// Returns the first two numbers that stand before the word "tokens" or "maximum".
+fn tokens(message: &str) -> Vec<u64> {
+    let mut before = "";
+    let mut found = Vec::new();
+    for word in message.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()) {
+        if matches!(word, "tokens" | "maximum")
+            && let Ok(number) = before.parse()
+        {
+            found.push(number);
+        }
+        before = word;
+    }
+    found.truncate(2);
+    found
+}
+
+/// Returns all numbers of a text, also those whose digits are parted by commas.
+fn numbers(text: &str) -> Vec<u64> {
+    without_commas(text).split(|c: char| !c.is_ascii_digit()).filter_map(|number| number.parse().ok()).collect()
+}
+
+/// Returns a text without the commas between digits.
+fn without_commas(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let is_digit = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_digit);
+    let parts = |at: usize| bytes[at] == b',' && is_digit(at.checked_sub(1)) && is_digit(Some(at + 1));
+    text.char_indices().filter(|(at, _)| !parts(*at)).map(|(_, c)| c).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::provider::failure::Failure;
+
+    fn read(code: u16, body: &str) -> Error {
+        Failure { endpoint: "http://h/v1", code, ..Failure::default() }.of_body(body.as_bytes())
+    }
+
+    #[test]
+    fn a_full_window_is_recognised_in_many_words() {
+        for (body, prompt, context) in [
+            (
+                r#"{"error":{"code":400,"message":"request (9001 tokens) exceeds the available context size (8192 tokens), try increasing it","type":"exceed_context_size_error","n_prompt_tokens":9001,"n_ctx":8192}}"#,
+                Some(9001),
+                Some(8192),
+            ),
+            (
+                r#"{"error":{"code":500,"message":"request (9001 tokens) exceeds the available context size (8192 tokens)"}}"#,
+                Some(9001),
+                Some(8192),
+            ),
+            (
+                r#"{"error":{"message":"This model's maximum context length is 4096 tokens. However, you requested 5000 tokens (4500 in the messages).","code":"context_length_exceeded"}}"#,
+                Some(4500),
+                Some(4096),
+            ),
+            (
+                r#"{"error":{"message":"'max_tokens' or 'max_completion_tokens' is too large: 2000. This model's maximum context length is 4096 tokens and your request has 2500 input tokens (2000 > 4096 - 2500)."}}"#,
+                Some(2500),
+                Some(4096),
+            ),
+            (
+                r#"{"error":{"message":"This model's maximum context length is 4096 tokens. However, you requested 5000 tokens."}}"#,
+                Some(5000),
+                Some(4096),
+            ),
+            (
+                r#"{"error":{"message":"You passed 9000 input tokens and requested 1024 output tokens. However, the model's context length is only 8192 tokens, resulting in a maximum input length of 7168 tokens."}}"#,
+                Some(9000),
+                Some(8192),
+            ),
+            (r#"{"error":"Cannot truncate prompt with n_keep (9000) >= n_ctx (4096)"}"#, Some(9000), Some(4096)),
+            (r#"{"error":{"code":500,"message":"context shift is disabled","type":"server_error"}}"#, None, None),
+            (
+                r#"{"error":{"message":"Your input exceeds the context window of this model. Please adjust your input and try again."}}"#,
+                None,
+                None,
+            ),
+            (
+                r#"{"error":{"message":"Provider returned error","metadata":{"raw":"{\"error\":{\"message\":\"This model's maximum context length is 4096 tokens. However, you requested 5000 tokens.\"}}"}}}"#,
+                Some(5000),
+                Some(4096),
+            ),
+            (r#"{"error":"Context size has been exceeded."}"#, None, None),
+            (r#"{"error":"The number of tokens to keep from the initial prompt is greater than the context length."}"#, None, None),
+            (
+                r#"{"error":{"message":"The input (5000 tokens) is longer than the model's context length (4096 tokens)."}}"#,
+                Some(5000),
+                Some(4096),
+            ),
+            (r#"{"error":{"message":"too long","code":"model_max_prompt_tokens_exceeded"}}"#, None, None),
+            (
+                r#"{"error":{"message":"The decoder prompt (length 5000) is longer than the maximum model length of 4096."}}"#,
+                Some(5000),
+                Some(4096),
+            ),
+            (r#"{"error":"Input prompt is too big compared to KV size. Please try increasing KV size."}"#, None, None),
+            (r#"{"error":"prompt too long; exceeded max context length by 12 tokens"}"#, None, None),
+            (
+                r#"{"error":{"message":"Reached context length of 4096 tokens with model (arch: qwen3vlmoe) that does not currently support mid-generation context overflow. Try reloading with a larger context length or shortening the prompt/chat."}}"#,
+                None,
+                Some(4096),
+            ),
+            (
+                r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 210000 tokens > 200000 maximum"}}"#,
+                Some(210_000),
+                Some(200_000),
+            ),
+            (
+                r#"{"error":{"code":400,"message":"The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).","status":"INVALID_ARGUMENT"}}"#,
+                Some(1_200_000),
+                Some(1_048_576),
+            ),
+            (
+                r#"{"error":"Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. Given: 4000 `inputs` tokens and 512 `max_new_tokens`","error_type":"validation"}"#,
+                None,
+                None,
+            ),
+            (
+                r#"{"error":"Input validation error: `inputs` must have less than 4096 tokens. Given: 5000","error_type":"validation"}"#,
+                Some(5000),
+                Some(4096),
+            ),
+        ] {
+            for code in [200, 400, 422, 500] {
+                let Error::ContextExceeded { prompt: p, context: c } = read(code, body) else { panic!("{body}") };
+                assert_eq!((p, c), (prompt, context), "{body}");
+            }
+        }
+    }
+
+    /// Words that no server was asked for when the rules were made.
+    #[test]
+    fn other_words_for_a_full_window_are_understood() {
+        for (body, prompt, context) in [
+            (
+                r#"{"error":{"message":"Invalid request: Your request exceeded model token limit: 131072 (requested: 140211)","type":"invalid_request_error"}}"#,
+                Some(140_211),
+                Some(131_072),
+            ),
+            (r#"{"error":{"code":"1261","message":"Prompt exceeds max length"}}"#, None, None),
+            (r#"{"error":{"code":1261,"message":"输入过长"}}"#, None, None),
+            (r#"{"error":{"message":"Range of input length should be [1, 30720]","code":"invalid_parameter_error"}}"#, None, None),
+            (
+                r#"{"error":{"message":"Prompt contains 40,000 tokens and 0 draft tokens, too large for model with 32,768 maximum context length"}}"#,
+                Some(40_000),
+                Some(32_768),
+            ),
+            (
+                r#"{"error":{"message":"Input tokens exceed the configured limit of 272000 tokens. Your messages resulted in 280000 tokens."}}"#,
+                Some(280_000),
+                Some(272_000),
+            ),
+            (r#"{"error":{"message":"Please reduce the length of the messages or completion."}}"#, None, None),
+            (
+                r#"{"error":{"message":"input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000, decrease input length or `max_tokens` and try again"}}"#,
+                None,
+                None,
+            ),
+            (r#"{"message":"invalid params, context window exceeds limit (2013)","type":"bad_request"}"#, None, None),
+            (r#"{"error":{"message":"No.","type":"context_window_exceeded_error"}}"#, None, None),
+            (r#"{"error":{"message":"No.","code":"prompt_too_long"}}"#, None, None),
+            (r#"{"detail":"The conversation is too long for this model"}"#, None, None),
+            (r#"{"error":{"message":"Please shorten your prompt: it has 9000 tokens of 8192."}}"#, Some(9000), Some(8192)),
+            (r#"{"error":{"message":"Total tokens exceed what this model takes"}}"#, None, None),
+            ("The prompt is too long.", None, None),
+        ] {
+            let Error::ContextExceeded { prompt: p, context: c } = read(400, body) else { panic!("{body}: {:?}", read(400, body)) };
+            assert_eq!((p, c), (prompt, context), "{body}");
+        }
+    }
+
+    #[test]
+    fn other_refusals_are_errors() {
+        for message in [
+            "The value of top_k is out of range [1, 100]",
+            "max_tokens is too large: 5000. This model supports at most 4096 completion tokens, whereas you provided 5000.",
+            "Invalid 'tools': array too long. Expected an array with maximum length 128, but got an array with length 200 instead.",
+            "Invalid 'messages[1].name': string too long. Expected a string with maximum length 64.",
+            "Input should be less than or equal to 2",
+            "Invalid value: 'messages[0].role' must be one of 'user', 'assistant'",
+            "context deadline exceeded",
+            "The image in your input is too large",
+            "max_tokens of this request exceeds the limit of output tokens",
+            "Unsupported parameter: 'parallel_tool_calls'",
+        ] {
+            let body = serde_json::json!({ "error": { "message": message, "type": "invalid_request_error" } }).to_string();
+            assert!(matches!(read(400, &body), Error::Status { code: 400, .. }), "{message}: {:?}", read(400, &body));
+        }
+        let often = r#"{"error":{"message":"Limit of input tokens exceeded: 5000 tokens per minute","code":"rate_limit_exceeded"}}"#;
+        assert!(matches!(read(429, often), Error::Status { code: 429, .. }));
+    }
+
+    #[test]
+    fn what_may_speak_of_a_length_is_told_from_what_does_not() {
+        for message in
+            ["no explanation", "输入过长", "max_tokens is too large: 5000", "string too long", "the request exceeds what is allowed"]
+        {
+            assert!(may_be(message), "{message}");
+        }
+        for message in ["The value of top_k is out of range [1, 100]", "Unsupported parameter: 'logprobs'", "bad request"] {
+            assert!(!may_be(message), "{message}");
+        }
+        assert_eq!(two_sizes("limit 131,072 (requested: 140211)"), Some((140_211, 131_072)));
+        for message in ["of 4096", "[1, 100]", "100000 + 4096 > 65536"] {
+            assert_eq!(two_sizes(message), None, "{message}");
+        }
+    }
+}
