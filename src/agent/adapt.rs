@@ -59,8 +59,8 @@ impl Agent {
             let left = self.left(task, interrupt).await;
             let at_most = left.map(|(_, left)| left.max(LEAST_ANSWER));
             let goes_on = !task.open.pieces.is_empty();
-            let (held, was_held, by_text) = (self.learnt.is_held, self.learnt.was_held, task.open.by_text);
-            let request = Request { held, was_held, by_text, at_most, no_tools: task.is_talk, goes_on, ..Request::default() };
+            let (held, was_held) = (self.learnt.is_held, self.learnt.was_held);
+            let request = Request { held, was_held, at_most, no_tools: task.is_talk, goes_on, ..Request::default() };
             let outcome = self.ask(task, &request, self.time_left(task), interrupt).await;
             task.cut = left.map(|(kind, _)| kind).filter(|_| outcome.as_ref().is_ok_and(|reply| is_cut(reply, at_most)));
             let Err(error) = &outcome else { return outcome };

@@ -9,9 +9,9 @@ use super::Failure;
 use super::Interrupt;
 use super::budget::LEAST_ANSWER;
 use super::budget::last_word;
-use super::chosen::before_call;
 use super::early::Starter;
 use super::gauge;
+use super::last_words::before_call;
 use super::task::Task;
 use podbay_event::GIVEN_UP;
 use podbay_event::Kind;
@@ -145,13 +145,6 @@ impl Agent {
             // What came before it broke off was shown, so it is recorded too.
             Err(error) => (error.partial().cloned().unwrap_or_default(), Some(error)),
         };
-        self.take_confirmed(task, &mut reply);
-        self.doubt(task, &mut reply);
-        // One that was cut before it came to a call is no answer to a question yet.
-        if error.is_none() && (reply.finish != Finish::Length || !reply.calls.is_empty()) {
-            task.open.asked.clear();
-            task.open.by_text = false;
-        }
         self.take_as_text(task, &mut reply);
         let n_bytes = self.conversation.prompt().n_bytes();
         let interrupted = error.is_some() || reply.finish == Finish::Interrupted;

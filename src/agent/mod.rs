@@ -4,21 +4,18 @@
 //! Start with [`Agent::run`].
 
 mod adapt;
-mod alike;
 mod answered;
 mod ask;
 mod budget;
 mod by_hand;
 mod calls;
-mod chosen;
 mod conversation;
 mod denials;
-mod dense;
 mod early;
 mod gauge;
 mod instructions;
 mod interrupt;
-mod meant;
+mod last_words;
 mod moments;
 mod nudge;
 mod options;
@@ -27,7 +24,6 @@ mod picture;
 mod pieces;
 mod profile;
 mod prompt;
-mod quoted;
 mod room;
 mod run;
 mod shrink;

@@ -5,6 +5,8 @@ use super::Agent;
 use super::task::Task;
 use podbay_event::HalfCall;
 use podbay_event::Kind;
+use podbay_event::ToolCall;
+use podbay_llm as llm;
 use podbay_llm::Fences;
 use podbay_llm::Finish;
 use podbay_llm::Reply;
@@ -16,6 +18,7 @@ use podbay_llm::text::Tools;
 impl Agent {
     /// Takes a call that was cut within a block of code for the text that it most likely is. Where it was meant, that shows once all of it came.
     pub(super) fn take_as_text(&self, task: &Task, reply: &mut Reply) {
+        self.take_back_calls(task, reply);
         if let Some(written) = &reply.written
             && (reply.finish == Finish::Length || ends_in_block(&task.open.pieces.concat()))
         {
@@ -43,6 +46,20 @@ impl Agent {
         self.emit(Kind::TextDelta { text: half.begun.clone() });
         (reply.text, reply.fault) = (whole, None);
     }
+
+    /// Takes calls for text that are none where they stand in the whole answer, with the pieces before this one: in a block of code that began there,
+    /// or behind words, where they have no mark.
+    fn take_back_calls(&self, task: &Task, reply: &mut Reply) {
+        let Some(source) = reply.source.take().filter(|_| !task.open.pieces.is_empty()) else { return };
+        let pieces = task.open.pieces.concat();
+        let whole = llm::text::parse(&(pieces + &source), self.conversation.prompt().known(), None);
+        let is_made = |call: &ToolCall| whole.calls.iter().any(|made| made.name == call.name && made.arguments == call.arguments);
+        if !reply.calls.iter().all(is_made) {
+            reply.calls.clear();
+            reply.recovered = false;
+            reply.text = source;
+        }
+    }
 }
 
 impl Task {
@@ -62,8 +79,7 @@ impl Task {
             self.open.half = Some(half);
             return None;
         }
-        let is_asked_about = reply.unsure.as_ref().is_some_and(|unsure| !unsure.calls.is_empty());
-        if is_asked_about || !is_end(&half, piece, tools) {
+        if !is_end(&half, piece, tools) {
             return None;
         }
         // It may well try once more, from the same beginning on.

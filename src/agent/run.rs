@@ -1,4 +1,3 @@
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -19,7 +18,7 @@ use super::denials::Denials;
 use super::early::take_back;
 use super::gauge::Gauge;
 use super::moments::Before;
-use super::nudge::UNSURE;
+use super::nudge::LOOKS_LIKE;
 use super::picture::Looked;
 use super::prompt::Context;
 use super::room::Room;
@@ -36,7 +35,6 @@ use podbay_llm as llm;
 use podbay_llm::Client;
 use podbay_llm::Finish;
 use podbay_llm::Message;
-use podbay_session::Confirmed;
 use podbay_session::Past;
 use podbay_tools::Pipeline;
 
@@ -66,8 +64,6 @@ pub struct Agent {
     pub(super) open: OpenAnswer,
     /// What the last task came to, where an earlier run was stopped before it could say so.
     settled: Option<TaskEnd>,
-    /// Calls of an open task that an earlier run asked about and that were meant.
-    meant: HashSet<String>,
     /// Commands that the person ran themselves.
     pub(super) n_by_hand: u32,
 }
@@ -108,7 +104,6 @@ impl Agent {
             denials: Denials::default(),
             open: OpenAnswer::default(),
             settled: None,
-            meant: HashSet::new(),
             n_by_hand: 0,
         }
     }
@@ -125,11 +120,6 @@ impl Agent {
         self.learnt.calls_work = past.history.messages().any(|message| matches!(message, Message::ToolResult { is_error: false, .. }));
         self.open.clone_from(&past.open_answer);
         self.settled = past.settled().cloned();
-        for Confirmed { asked, made } in &past.confirmed {
-            let asked: HashSet<String> = asked.iter().map(|call| self.meaning(call)).collect();
-            let made: Vec<String> = made.iter().map(|call| self.meaning(call)).collect();
-            self.meant.extend(made.into_iter().filter(|made| asked.contains(made)));
-        }
         if past.is_blind {
             self.pipeline.set_images(false);
         }
@@ -178,7 +168,6 @@ impl Agent {
         if let Some(text) = text {
             // A new task has nothing to do with what was open.
             self.open = OpenAnswer::default();
-            self.meant.clear();
             let images = match self.look_at(text, begun, interrupt).await {
                 Ok(Looked::All(images)) => images,
                 Ok(Looked::Stopped) => {
@@ -196,14 +185,13 @@ impl Agent {
             self.show_images(images);
         } else if !self.conversation.history().is_open() {
             // Where the model is to speak next anyway the conversation stays as it was sent; else it must hear that it is its turn.
-            self.recall_question();
             self.note(words_of(&self.open));
         }
         for note in notes {
             self.note(&note);
         }
         let text = self.conversation.history().said().last().cloned().unwrap_or_default();
-        let mut task = Task { open: std::mem::take(&mut self.open), meant: std::mem::take(&mut self.meant), ..Task::new(begun) };
+        let mut task = Task { open: std::mem::take(&mut self.open), ..Task::new(begun) };
         task.is_talk = self.options.max_turns == 1;
         if task.is_talk {
             self.emit(Kind::Warning { message: "with one turn the model can call no tool: it answers from what it is told".to_owned() });
@@ -384,7 +372,6 @@ impl Agent {
 
     /// Tells the model what was wrong with a call and to write it again: it may well do that in its text, whoever reads its calls else.
     fn note_fault(&mut self, task: &mut Task, fault: &str) {
-        task.open.by_text = true;
         self.note_open(task, fault);
     }
 
@@ -401,8 +388,8 @@ impl Agent {
 
 /// Returns what to tell a model that spoke last before its task was broken off.
 fn words_of(open: &OpenAnswer) -> &'static str {
-    if !open.asked.is_empty() {
-        UNSURE
+    if open.answer.as_ref().is_some_and(|answer| !answer.is_empty()) {
+        LOOKS_LIKE
     } else if !open.pieces.is_empty() {
         CUT_OFF
     } else {

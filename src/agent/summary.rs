@@ -1,6 +1,5 @@
 //! What takes the place of older messages.
 
-use std::borrow::Cow;
 use std::fmt::Write;
 
 use podbay_llm::Message;
@@ -27,24 +26,8 @@ const ASK: &str = "To make room, the messages above will be replaced by a summar
 const HEAD: &str = "Older messages were replaced by this summary.";
 /// What stands before the list of what was done.
 const DONE: &str = "What you did last, in order:\n";
-/// How a line begins that tells of a call, in that list.
-const CALLED: &str = "- called ";
 /// How a note begins that speaks of what the model did.
 pub(super) const NOTE: &str = "Note from Podbay:";
-
-/// Returns what others wrote of a user's message: a call that we tell of ourselves is one that the model made.
-pub(super) fn foreign(text: &str) -> Cow<'_, str> {
-    if text.starts_with(NOTE) {
-        return Cow::Borrowed("");
-    }
-    if !text.starts_with(HEAD) {
-        return Cow::Borrowed(text);
-    }
-    // What the model wrote of it itself may repeat anything.
-    let Some((before, done)) = text.split_once(DONE) else { return Cow::Borrowed(text) };
-    let lines = done.split_inclusive('\n').filter(|line| !line.starts_with(CALLED));
-    Cow::Owned(before.to_owned() + &lines.collect::<String>())
-}
 
 /// Returns how the model is asked for its part; `focus` is what the person said that it should keep above all, or nothing.
 pub(super) fn ask(focus: &str) -> String {
@@ -305,17 +288,6 @@ mod tests {
         let text = composed(&talk, Some(&long), 40_000);
         assert!((30_000..40_200).contains(&text.len()) && text.contains("- 50: word"), "{}", text.len());
         assert!(composed(&talk, Some(&long), 0).len() < 500);
-    }
-
-    #[test]
-    fn what_we_tell_of_calls_is_not_what_others_wrote() {
-        let own = composed(&history(), None, usize::MAX);
-        let foreign_part = foreign(&own);
-        assert!(!foreign_part.contains("called write_file") && foreign_part.contains("- said: I write."), "{foreign_part}");
-        let theirs = composed(&history(), Some("- called bash {}"), usize::MAX);
-        assert_eq!(foreign(&theirs), theirs);
-        assert_eq!(foreign("- called bash {}\n"), "- called bash {}\n");
-        assert_eq!(foreign("Note from Podbay: the same call was made 3 times in a row (bash {})."), "");
     }
 
     #[test]

@@ -1,4 +1,3 @@
-use std::collections::HashSet;
 use std::time::Instant;
 
 use super::Failure;
@@ -8,8 +7,6 @@ use super::stuck::Stuck;
 use podbay_event::LimitKind;
 use podbay_event::OpenAnswer;
 use podbay_event::RunStatus;
-use podbay_llm::Reply;
-use podbay_llm::Unsure;
 use podbay_tools::Early;
 use podbay_tools::Touched;
 use podbay_wire::BytesPath;
@@ -29,8 +26,6 @@ pub(super) struct Task {
     pub(super) n_silent: u32,
     /// What the next answer is read with.
     pub(super) open: OpenAnswer,
-    /// Calls that the model was asked about and meant, each in the form that is equal for what means the same.
-    pub(super) meant: HashSet<String>,
     pub(super) response: String,
     pub(super) changed: Vec<(BytesPath, Touched)>,
     /// A call that could change something did what was asked.
@@ -61,7 +56,6 @@ impl Task {
             n_misunderstood: 0,
             n_silent: 0,
             open: OpenAnswer::default(),
-            meant: HashSet::new(),
             response: String::new(),
             changed: Vec::new(),
             has_worked: false,
@@ -77,16 +71,6 @@ impl Task {
     /// Returns an answer with what was said of it before it was cut.
     pub(super) fn whole(&mut self, rest: &str) -> String {
         std::mem::take(&mut self.open.pieces).concat() + rest
-    }
-
-    /// Returns the calls of an answer, in all its pieces, of which nobody knows whether they were meant.
-    pub(super) fn unsure(&mut self, reply: &Reply) -> Option<Unsure> {
-        let doubted = std::mem::take(&mut self.open.doubted);
-        let Some(last) = &reply.unsure else {
-            let words = || self.open.pieces.concat() + &reply.text;
-            return (!doubted.is_empty()).then(|| Unsure { text: words(), calls: doubted, is_shown: false });
-        };
-        Some(Unsure { calls: [doubted, last.calls.clone()].concat(), ..last.clone() })
     }
 
     /// Puts together what is reported of a self.

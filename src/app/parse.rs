@@ -29,9 +29,6 @@ pub struct ParsedText {
     content: String,
     reasoning: String,
     calls: Vec<ParsedCall>,
-    /// Words behind the calls leave it open whether they were meant: a session asks the model before it carries one out.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    asked: bool,
     incomplete: Option<ParsedIncomplete>,
 }
 
@@ -44,7 +41,7 @@ struct ParsedCall {
 
 #[derive(Debug, Serialize)]
 struct ParsedIncomplete {
-    /// `call` or `reasoning`.
+    /// `call`, `unreadable`, `unclear` or `reasoning`.
     part: &'static str,
     name: Option<String>,
     text: String,
@@ -67,26 +64,20 @@ pub fn parse_text(input: impl Read, tools: Option<&Path>, hint: Option<&str>) ->
         )
     })?;
     let tools = text::Tools::new(&tools);
-    let (mut parsed, mut asked) = (text::parse(&text, &tools, hint), false);
-    // What the format makes a call may be none for what stands around it, and one of a tool that is not known is one. An answer that is longer
-    // than a session takes has no such words.
+    let mut parsed = text::parse(&text, &tools, hint);
+    // A marked call of a tool that is not known is one, too. An answer that is longer than a session takes has no such.
     if hint.is_none()
         && let Ok(reply) = llm::understood(&text, &tools)
         && reply.calls.len() != parsed.calls.len()
     {
-        let marked = reply.unsure.is_some().then(|| text::parse_marked(&text, &tools)).filter(|marked| !marked.calls.is_empty());
-        asked = marked.is_some();
-        parsed = marked.unwrap_or_else(|| {
-            let call = |call: ToolCall| text::Call { name: call.name, arguments: call.arguments };
-            let calls = reply.calls.into_iter().map(call).collect();
-            text::Parsed { content: reply.text, reasoning: reply.thinking, calls, ..parsed }
-        });
+        let call = |call: ToolCall| text::Call { name: call.name, arguments: call.arguments };
+        let calls = reply.calls.into_iter().map(call).collect();
+        parsed = text::Parsed { content: reply.text, reasoning: reply.thinking, calls, ..parsed };
     }
     Ok(ParsedText {
         content: parsed.content,
         reasoning: parsed.reasoning,
         calls: parsed.calls.into_iter().map(ParsedCall::from).collect(),
-        asked,
         incomplete: parsed.incomplete.map(ParsedIncomplete::from),
     })
 }
@@ -102,7 +93,8 @@ impl From<text::Incomplete> for ParsedIncomplete {
     fn from(incomplete: text::Incomplete) -> Self {
         let part = match incomplete.part {
             text::Part::Call => "call",
-            text::Part::Unreadable | text::Part::Unclear => "unreadable",
+            text::Part::Unreadable => "unreadable",
+            text::Part::Unclear => "unclear",
             text::Part::Reasoning => "reasoning",
         };
         Self { part, name: incomplete.name, text: incomplete.text }
@@ -206,22 +198,19 @@ mod tests {
     }
 
     #[test]
-    fn a_marked_call_with_words_around_it_is_one_that_a_session_asks_about_and_what_is_shown_is_none() {
-        let call = "<tool_call>{\"name\": \"bash\", \"arguments\": {\"command\": \"ls\"}}</tool_call>";
+    fn a_marked_call_is_one_whatever_words_are_around_it_and_any_other_only_alone() {
+        let bare = "{\"name\": \"bash\", \"arguments\": {\"command\": \"ls\"}}";
+        let call = format!("<tool_call>{bare}</tool_call>");
         let read = |text: &str| {
             let parsed = parse_text(text.as_bytes(), None, None).expect("is read");
-            (parsed.calls.len(), parsed.asked, parsed.content)
+            (parsed.calls.len(), parsed.content, parsed.incomplete.map(|incomplete| incomplete.part))
         };
-        assert_eq!(read(&format!("I look.\n{call}")), (1, false, "I look.".to_owned()));
-        assert_eq!(read(&format!("I look.\n{call}\nDone.")), (1, true, "I look.\n\nDone.".to_owned()));
+        assert_eq!(read(&format!("I look.\n{call}")), (1, "I look.".to_owned(), None));
+        assert_eq!(read(&format!("You write {call} to see it.")).0, 1);
         assert_eq!(read(&format!("I look.\n{call}\nThen it is:\n{call}\nDone.")).0, 2);
-        for text in [
-            format!("A call looks like this:\n{call}\nThen its result comes."),
-            "The model emits:\n\n```json\n{\"name\": \"bash\", \"arguments\": {\"command\": \"ls\"}}\n```\n\nThe client runs it."
-                .to_owned(),
-            format!("You write {call} to see it."),
-        ] {
-            assert_eq!(read(&text), (0, false, text.clone()));
+        assert_eq!(read(bare), (1, String::new(), None));
+        for text in [format!("I look:\n{bare}"), format!("The model emits:\n\n```json\n{bare}\n```\n\nThe client runs it.")] {
+            assert_eq!(read(&text), (0, text.clone(), Some("unclear")));
         }
         assert_eq!(read(&format!("<think>I should not {call} at all.</think>")).0, 0);
     }

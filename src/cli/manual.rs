@@ -543,11 +543,9 @@ pub(super) const PAGES: &[Page] = &[
         command: "debug parse",
         text: "Reads a model's raw text on the standard input, at most 16 MiB, and prints what a session would make of it, as one JSON \
                object: \"content\", \"reasoning\", \"calls\" with name and arguments, and \"incomplete\": null, or what the text ended in \
-               the middle of: \"part\" is \"call\", \"reasoning\", or \"unreadable\" for a whole call in no form that can be read. \"asked\": true is there where words \
-               behind the calls leave it open whether they were meant: a session asks the model before it carries one out.\n\n\
+               the middle of: \"part\" is \"call\", \"reasoning\", \"unreadable\" for a marked call in no form that can be read, or \"unclear\" for what only looks like a call.\n\n\
                The formats of some thirty families of models are recognised, whatever --template-hint says. Names of known tools \
-               are calls, those of --tools, or else Podbay's own, and what a tag or token marks is one whatever tool it names. Examples in prose and in code are no calls; JSON in a fence or in the open is one where the text has no \
-               other and the sentence before it does not show it to somebody (\"the file says:\", \"you can run:\"). --template-hint settles what a text alone leaves open, and hides no format.",
+               are calls, those of --tools, or else Podbay's own, and what a tag or token marks is one whatever tool it names. Such a mark counts wherever it stands outside of code; any other call, or one in a fence, where it is all of the text. --template-hint settles what a text alone leaves open, and hides no format.",
         examples: &[
             ("An answer that a server left unread:", "podbay debug parse <answer.txt"),
             ("With the tools of a request:", "podbay debug parse --tools request.json <answer.txt"),

@@ -1,20 +1,9 @@
 use serde::Deserialize;
 use serde::Serialize;
 
-use super::ToolCall;
-
-/// What the model's next answer is read with: a question about calls in its last one, or the pieces that the next one goes on with.
+/// What the model's next answer is read with: what it was asked about once in this task, or the pieces that the next one goes on with.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenAnswer {
-    /// The calls that it is asked about, because of the words around them: made again right away they are meant.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub asked: Vec<ToolCall>,
-    /// It was told to write a call in its text: there one counts that no mark tells from other JSON, too.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub by_text: bool,
-    /// How often it was asked so since it last did something.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub n_asked: u32,
     /// What it had answered when it was asked whether it meant to act, once in a task; without a word where it did act then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
@@ -24,9 +13,6 @@ pub struct OpenAnswer {
     /// They stand in an object that has no end yet.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_object: bool,
-    /// Calls in those pieces of which nobody knows whether they were meant: asked about once the answer has its end.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub doubted: Vec<ToolCall>,
     /// The last call that was cut, with what was said before it and what went on with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub half: Option<HalfCall>,
@@ -57,30 +43,15 @@ impl OpenAnswer {
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(number: &u32) -> bool {
-    *number == 0
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn who_acted_has_no_question_open_and_is_not_asked_whether_to_act_again() {
-        let call = ToolCall { id: "c1".into(), name: "bash".into(), arguments: "{}".into() };
         let answer = Some("I would.".to_owned());
         let half = Some(HalfCall::default());
-        let mut open = OpenAnswer {
-            asked: vec![call.clone()],
-            by_text: true,
-            n_asked: 2,
-            answer,
-            pieces: vec!["a".into()],
-            in_object: true,
-            doubted: vec![call],
-            half,
-        };
+        let mut open = OpenAnswer { answer, pieces: vec!["a".into()], in_object: true, half };
         open.acted();
         assert_eq!(open, OpenAnswer { answer: Some(String::new()), ..OpenAnswer::default() });
         open.answer = None;

@@ -29,7 +29,6 @@ use super::stream::Reply;
 use super::stream::Request;
 use super::stream::Update;
 use podbay_event::Secret;
-use podbay_event::ToolMode;
 
 /// Requests shorter than this, in bytes, say nothing of how fast a prompt is read.
 const WORTH_MEASURING: usize = 4096;
@@ -56,8 +55,6 @@ struct Learnt {
     probed: Option<Probed>,
     prefill: Option<Prefill>,
     parameters: Parameters,
-    /// The server told of a call that the model made.
-    understood_call: bool,
 }
 
 /// How fast the server reads a prompt, in tokens a second.
@@ -141,8 +138,7 @@ impl Client {
         let mut n_tried = 0;
         let mut away: Option<Instant> = None;
         loop {
-            let understood = !request.by_text && self.learnt(|learnt| learnt.understood_call);
-            let mut assembler = Assembler::new(openai::reading(prompt, request), prompt.known()).after_native_calls(understood);
+            let mut assembler = Assembler::new(openai::reading(prompt, request), prompt.known());
             if request.goes_on {
                 assembler.keep_first_blanks();
             }
@@ -156,9 +152,6 @@ impl Client {
                 Ok(()) => {
                     let reply = assembler.finish(|id| prompt.has_call(id), on)?;
                     self.learn(&reply);
-                    if prompt.mode() == ToolMode::Native && !reply.recovered && !reply.calls.is_empty() {
-                        self.learnt(|learnt| learnt.understood_call = true);
-                    }
                     return Ok(self.priced(reply));
                 }
                 Err(Error::Cancelled) => return Ok(assembler.interrupted()),

@@ -67,10 +67,6 @@ impl Restored {
             restored(&mut half.before);
             restored(&mut half.begun);
         }
-        if let Some(unsure) = &mut reply.unsure {
-            restored(&mut unsure.text);
-            unsure.calls = unsure.calls.iter().map(|call| self.call(call)).collect();
-        }
         reply
     }
 

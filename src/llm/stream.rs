@@ -90,8 +90,6 @@ pub struct Request {
     pub held: bool,
     /// Tools were told by a schema before they were told by text: an answer may still be an object of that.
     pub was_held: bool,
-    /// The model was told to write a call in its text: one that nothing marks counts too, though the server understood calls before.
-    pub by_text: bool,
     /// The answer goes on with one that was cut: blanks at its beginning part the two.
     pub goes_on: bool,
     /// The answer's text must be JSON that fits this schema; implies `no_tools`.
@@ -110,12 +108,10 @@ pub struct Reply {
     pub timings: Option<Timings>,
     /// The server reported no calls, but the text, or a thought, held some: they were taken from there.
     pub recovered: bool,
-    /// The text holds calls that words follow, so that nobody knows whether they were meant: they were not taken.
-    pub unsure: Option<Unsure>,
+    /// The text holds what looks like a call, and is none by where or how it stands.
+    pub looks_like_call: bool,
     /// The whole text, where calls were taken from it.
     pub source: Option<String>,
-    /// That text is what the server said of something that it could not read, which may be older than this answer.
-    pub is_of_failure: bool,
     /// The answer as the model wrote it, where tools are told by text or schema: to be repeated to the server, not to be shown.
     pub raw: Option<String>,
     /// What was wrong with the answer, in words for the model: it should be told and asked again.
@@ -130,26 +126,7 @@ pub struct Reply {
     pub is_in_object: bool,
 }
 
-/// Calls of which nobody knows whether they were meant.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Unsure {
-    pub calls: Vec<ToolCall>,
-    /// The words around them.
-    pub text: String,
-    /// They stand in something that the model was shown, which is all that speaks against them.
-    pub is_shown: bool,
-}
-
 impl Reply {
-    /// Takes the calls of which nobody knew whether they were meant: they were.
-    pub fn confirm(&mut self) {
-        if let Some(unsure) = self.unsure.take() {
-            self.calls = unsure.calls;
-            self.text = unsure.text;
-            self.recovered = true;
-        }
-    }
-
     /// Returns the reply as the conversation's next message.
     pub fn message(&self) -> Message {
         Message::Assistant { text: self.text.clone(), thinking: self.thinking.clone(), calls: self.calls.clone(), raw: self.raw.clone() }

@@ -56,7 +56,6 @@ pub use log::Log;
 pub use name::rename;
 pub use options::Options;
 pub use past::Beginning;
-pub use past::Confirmed;
 pub use past::Fullness;
 pub use past::Open;
 pub use past::Past;

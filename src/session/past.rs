@@ -39,8 +39,6 @@ pub struct Past {
     pub is_held: bool,
     /// Tools were told by a schema before they were told by text.
     pub was_held: bool,
-    /// Calls of the last task that the model was asked about, with what it made of them right then.
-    pub confirmed: Vec<Confirmed>,
     /// What the next answer is read with, where the last one was not all.
     pub open_answer: OpenAnswer,
     /// What the last task came to, until another one begins or it goes on.
@@ -79,13 +77,6 @@ pub struct Beginning {
     pub mode: ToolMode,
     pub thinking: bool,
     pub folded: bool,
-}
-
-/// Calls that the model was asked about, and those that it made when it was.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Confirmed {
-    pub asked: Vec<ToolCall>,
-    pub made: Vec<ToolCall>,
 }
 
 /// A call without a result.

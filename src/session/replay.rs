@@ -1,7 +1,6 @@
 //! Goes through the events of a log and keeps what they say of its conversation.
 
 use super::past::Beginning;
-use super::past::Confirmed;
 use super::past::Fullness;
 use super::past::NOT_BEGUN;
 use super::past::Open;
@@ -86,7 +85,6 @@ impl Replay {
                 self.past.fullness.counted = None;
                 self.past.open_answer = OpenAnswer::default();
                 self.past.ended = None;
-                self.past.confirmed.clear();
                 if let Some(before) = self.before.drain(left..).next() {
                     self.past.tasks.truncate(before.n_tasks);
                     self.past.seen.truncate(before.n_seen);
@@ -140,7 +138,6 @@ impl Replay {
                 self.before.push(Before { n_tasks, n_seen, ended: self.past.ended.take() });
                 self.is_answered = false;
                 self.past.open_answer = OpenAnswer::default();
-                self.past.confirmed.clear();
                 self.past.n_unshown = *images;
                 (self.past.status, self.past.task) = (None, None);
                 self.past.history.say(text);
@@ -244,12 +241,7 @@ impl Replay {
             }
             return;
         }
-        let asked = std::mem::take(&mut open.asked);
-        open.by_text = false;
         if !calls.is_empty() {
-            if !asked.is_empty() {
-                self.past.confirmed.push(Confirmed { asked, made: calls.to_vec() });
-            }
             open.acted();
         }
     }

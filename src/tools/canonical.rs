@@ -1,56 +1,10 @@
 use serde_json::Value;
 
 use super::Catalogue;
-use super::Tool;
 use podbay_policy::Action;
 use podbay_wire::Call;
 
-/// A call in the words that it may be made of, whoever writes it and in whatever notation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wording {
-    /// All names of its tool.
-    pub names: Vec<&'static str>,
-    pub parts: Vec<Part>,
-}
-
-/// A text, a number or the like in the arguments of a call.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
-    /// All names of its argument.
-    pub keys: Vec<String>,
-    pub value: String,
-    /// It belongs to what every call of the tool must have.
-    pub is_needed: bool,
-}
-
 impl Catalogue {
-    /// Returns the words of a call; `None` where it is none of ours.
-    pub fn wording(&self, name: &str, arguments: &str) -> Option<Wording> {
-        let tool = self.meant(name, arguments)?;
-        let value = self.input(name, arguments).or_else(|| serde_json::from_str(arguments).ok())?;
-        let required = &tool.parameters["required"];
-        let mut parts = Vec::new();
-        for (key, value) in value.as_object()? {
-            let is_needed = required.as_array().is_some_and(|all| all.iter().any(|one| one == key));
-            add_parts(tool, key, value, is_needed, &mut parts);
-        }
-        Some(Wording { names: [&[tool.name], tool.aliases].concat(), parts })
-    }
-
-    /// Returns the tool that a call is of, also where it came inside of another call.
-    fn meant(&self, name: &str, arguments: &str) -> Option<&Tool> {
-        let tool = self.find(name)?;
-        match self.parse(name, arguments) {
-            Ok(understood) if understood.inner.is_some() => self.find(understood.name),
-            _ => Some(tool),
-        }
-    }
-
-    /// Returns whether a call does nothing but look, or is none of ours and does nothing at all.
-    pub fn only_looks(&self, name: &str, arguments: &str) -> bool {
-        self.parse(name, arguments).map_or(true, |understood| understood.action.is_read_only())
-    }
-
     /// Returns a text that is equal for calls that mean the same: what differs is only how they are written.
     pub fn canonical(&self, name: &str, arguments: &str) -> String {
         if let Ok(mut understood) = self.parse(name, arguments) {
@@ -65,19 +19,6 @@ impl Catalogue {
         let name = self.find(name).map_or(name, |tool| tool.name);
         format!("{name} {}", sorted(arguments))
     }
-}
-
-fn add_parts(tool: &Tool, key: &str, value: &Value, is_needed: bool, parts: &mut Vec<Part>) {
-    let text = match value {
-        Value::String(text) => text.clone(),
-        Value::Number(_) | Value::Bool(_) => value.to_string(),
-        Value::Null => return,
-        Value::Array(items) => return items.iter().for_each(|item| add_parts(tool, key, item, is_needed, parts)),
-        Value::Object(fields) => return fields.iter().for_each(|(key, value)| add_parts(tool, key, value, is_needed, parts)),
-    };
-    let mut keys = vec![key.to_owned()];
-    keys.extend(tool.other_names(key).map(str::to_owned));
-    parts.push(Part { keys, value: text, is_needed });
 }
 
 /// The fields of calls that hold paths.
@@ -144,17 +85,6 @@ fn in_order(value: Value) -> Value {
 mod tests {
     use super::*;
     use crate::Options;
-
-    #[test]
-    fn the_words_of_a_call_have_all_their_names() {
-        let catalogue = Catalogue::new(&Options::default());
-        let wording = catalogue.wording("shell", r#"{"cmd": "ls", "timeout": 5}"#).expect("a call");
-        assert!(["bash", "shell"].iter().all(|name| wording.names.contains(name)), "{wording:?}");
-        let part = |value: &str| wording.parts.iter().find(|part| part.value == value).expect("a part");
-        assert!(part("ls").is_needed && ["command", "cmd"].iter().all(|key| part("ls").keys.iter().any(|own| own == key)));
-        assert!(!part("5").is_needed);
-        assert_eq!(catalogue.wording("fly", "{}"), None);
-    }
 
     #[test]
     fn what_means_the_same_is_the_same() {

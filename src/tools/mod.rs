@@ -46,8 +46,6 @@ use std::pin::Pin;
 
 use tokio_util::sync::CancellationToken;
 
-pub use canonical::Part;
-pub use canonical::Wording;
 pub use catalogue::Catalogue;
 pub use dispatch::OnChunk;
 pub use dispatch::Workspace;

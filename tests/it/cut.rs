@@ -148,8 +148,8 @@ async fn the_end_of_a_call_that_was_cut_is_no_answer() {
     let outcome = desk.work("write").await;
     assert!(matches!(&outcome.failure, Some(Failure::Misunderstood { count: 3, .. })), "{outcome:?}");
     assert!(outcome.response.is_empty() && desk.reached().is_empty(), "{outcome:?}");
-    // One in a block of code, which may have been meant.
-    let (half, rest) = ("I list it:\n```json\n{\"name\": \"bash\", \"argu", "ments\": {\"command\": \"ls\"}}\n```");
+    // One in a block of code that is all of the answer.
+    let (half, rest) = ("```json\n{\"name\": \"bash\", \"argu", "ments\": {\"command\": \"ls\"}}\n```");
     let desk = self::desk(ScriptedModel::new().raw_sse(&cut(half)).says(rest).says("I cannot.")).await;
     assert_eq!(desk.work("list").await.response, "I cannot.");
     assert!(desk.told(1).contains("Go on exactly where it stopped") && desk.told(2).contains("the end of a call"), "{}", desk.told(2));

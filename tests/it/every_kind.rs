@@ -97,13 +97,9 @@ every_kind! {
     }
     AnswerOpen {
         0: OpenAnswer {
-            asked: vec![ToolCall { id: bad(), name: bad(), arguments: bad() }],
-            by_text: true,
-            n_asked: 1,
             answer: Some(bad()),
             pieces: vec![bad()],
             in_object: true,
-            doubted: vec![ToolCall { id: bad(), name: bad(), arguments: bad() }],
             half: Some(HalfCall { before: bad(), begun: bad(), is_reported: true }),
         }
     }

@@ -119,24 +119,8 @@ async fn an_answer_that_talks_of_an_unreadable_call_is_asked_about_once_and_then
         let outcome = desk.work("look").await;
         assert_eq!((outcome.status, outcome.response.as_str(), outcome.tool_calls), (RunStatus::Completed, talk, 0), "{choice:?}");
         let asked = desk.model.requests()[1]["messages"].as_array().and_then(|all| all.last()).expect("a message").to_string();
-        assert!(asked.contains("If it was meant, make it again as plain JSON"), "{asked}");
+        assert!(asked.contains("shows what looks like a tool call"), "{asked}");
         desk.model.assert_append_only();
-    }
-    // Who waits for what comes of it has not ended.
-    let waits = talk.replace("Now the braces are single.", "I'll wait for the result.");
-    for choice in [ToolModeChoice::Native, ToolModeChoice::Text] {
-        let desk = Desk::new(ScriptedModel::new().says(&waits).says(&waits).start().await, set_to(choice)).await;
-        let outcome = desk.work("look").await;
-        assert_eq!((outcome.status, outcome.turns, outcome.tool_calls), (RunStatus::Failed, 2, 0), "{choice:?} {outcome:?}");
-    }
-    // With no words behind it, it is no answer the second time either.
-    let lines = "<tool_call>\nname: bash\narguments:\n  command: ls\n</tool_call>";
-    for choice in [ToolModeChoice::Native, ToolModeChoice::Text] {
-        let desk = Desk::new(ScriptedModel::new().says(lines).says(lines).start().await, set_to(choice)).await;
-        let outcome = desk.work("look").await;
-        assert_eq!((outcome.status, outcome.response.as_str(), outcome.tool_calls), (RunStatus::Failed, "", 0), "{choice:?} {outcome:?}");
-        let failure = podbay::app::Error::Agent(outcome.failure.expect("a failure"));
-        assert_eq!(failure.exit_code(), 1, "{failure}");
     }
     // One who never writes it so that it can be read has failed, and what was said is kept.
     let broken = "I look.\n<tool_call>{{\"name\": \"bash\"}}</tool_call>";

@@ -15,8 +15,6 @@ use crate::support::Desk;
 use crate::support::ScriptedModel;
 use crate::support::desk::Wishes;
 
-const TAGGED: &str = "<tool_call>\n{\"name\": \"bash\", \"arguments\": {\"command\": \"touch planted\"}}\n</tool_call>";
-
 async fn desk(model: ScriptedModel, wishes: Wishes) -> Desk {
     Desk::new(model.start().await, wishes).await
 }
@@ -61,54 +59,19 @@ async fn killed_and_gone_on(first: ScriptedModel, second: ScriptedModel, wishes:
     (after, outcome)
 }
 
-#[tokio::test]
-async fn a_question_about_a_call_is_open_after_a_crash() {
-    let shown = format!("Do not run this:\n{TAGGED}\nIt is dangerous, so I leave it.");
-    for mode in [ToolModeChoice::Native, ToolModeChoice::Constrained, ToolModeChoice::Text] {
-        let (first, no) = (ScriptedModel::new().says(&shown), format!("No, I only showed it:\n{TAGGED}"));
-        let (desk, outcome) = killed_and_gone_on(first, ScriptedModel::new().says(&no), || in_mode(mode)).await;
-        assert_eq!((outcome.status, outcome.tool_calls), (RunStatus::Completed, 0), "{mode:?} {outcome:?}");
-        assert!(!desk.guest.path("planted").exists(), "{mode:?}");
-        // Made again it was meant.
-        let again = format!("Yes:\n{TAGGED}");
-        let second = ScriptedModel::new().says(&again).says("{\"answer\": \"Done.\"}");
-        let (desk, outcome) = killed_and_gone_on(ScriptedModel::new().says(&shown), second, || in_mode(mode)).await;
-        assert_eq!((outcome.status, outcome.tool_calls), (RunStatus::Completed, 1), "{mode:?} {outcome:?}");
-        assert!(desk.guest.path("planted").exists(), "{mode:?}");
-    }
-}
-
-#[tokio::test]
-async fn a_question_that_was_not_written_down_is_asked_after_a_crash() {
-    let shown = format!("Do not run this:\n{TAGGED}\nIt is dangerous, so I leave it.");
-    for mode in [ToolModeChoice::Native, ToolModeChoice::Constrained, ToolModeChoice::Text] {
-        for (then, n) in [(format!("No, I only showed it:\n{TAGGED}"), 0), (format!("Yes:\n{TAGGED}"), 1)] {
-            let before = desk(ScriptedModel::new().says(&shown).says("never heard"), in_mode(mode)).await;
-            before.work("look").await;
-            let mut events = before.events();
-            let answered = events.iter().position(|event| matches!(event.kind, Kind::AssistantMessage { .. })).expect("an answer");
-            events.truncate(answered + 1);
-            let model = ScriptedModel::new().says(&then).says("{\"answer\": \"Done.\"}");
-            let after = desk(model, Wishes { past: resumed(&events), ..in_mode(mode) }).await;
-            let outcome = after.go_on().await;
-            assert!(after.told(0).contains("shows a tool call rather than making it"), "{mode:?} {}", after.told(0));
-            assert_eq!((outcome.status, outcome.tool_calls), (RunStatus::Completed, n), "{mode:?} {outcome:?}");
-            assert_eq!(after.guest.path("planted").exists(), n == 1, "{mode:?}");
-            // It stands in the log then.
-            assert!(after.kinds().iter().any(|kind| matches!(kind, Kind::AnswerOpen(open) if open.asked.len() == 1)), "{mode:?}");
-        }
-    }
-}
-
 /// REL-26: what a log of this state of the format says is read again, and written again it is the same.
 #[test]
 fn what_is_open_is_read_from_the_log() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/fixtures/sessions/v1_open.jsonl");
     let events = session::read(&path).expect("reads").events;
     let written: Vec<String> = events.iter().map(|event| podbay::event::json_line(event).expect("JSON")).collect();
-    assert_eq!(written, std::fs::read_to_string(&path).expect("there").lines().collect::<Vec<_>>());
+    // What was asked about each call by itself is said no more.
+    let older = r#""asked":[{"id":"","name":"bash","arguments":"{\"command\":\"touch a\"}"}],"n_asked":1,"#;
+    let text = std::fs::read_to_string(&path).expect("there");
+    assert!(text.contains(older));
+    assert_eq!(written, text.replace(older, "").lines().collect::<Vec<_>>());
     let open = Past::of(&events).open_answer;
-    assert_eq!((open.asked.len(), open.n_asked, open.pieces.len(), open.half.map(|half| half.begun)), (1, 1, 0, Some("{".to_owned())));
+    assert_eq!((open.pieces.len(), open.half.map(|half| half.begun)), (0, Some("{".to_owned())));
     let answered = events.iter().position(|event| matches!(event.kind, Kind::AssistantMessage { .. })).expect("an answer");
     for end in [answered, answered + 1, answered + 3] {
         assert_eq!(Past::of(&events[..=end]).open_answer.pieces, ["One, "], "whatever record is the last");
@@ -161,23 +124,4 @@ async fn the_end_of_an_object_of_ours_that_was_cut_is_no_answer() {
     assert!(desk.told(2).contains("the end of a call whose beginning was cut off"), "{}", desk.told(2));
     assert_eq!(std::fs::read_to_string(desk.guest.path("lt.txt")).expect("there"), "text");
     desk.model.assert_append_only();
-}
-
-#[tokio::test]
-async fn a_call_in_a_piece_of_an_answer_is_asked_about_at_its_end() {
-    let begin = format!("Do not run this:\n{TAGGED}\nIt is dange");
-    for mode in [ToolModeChoice::Native, ToolModeChoice::Text] {
-        let model = || ScriptedModel::new().raw_sse(&piece(&begin)).says("rous, so I leave it.");
-        let desk = self::desk(model().says("I left it."), in_mode(mode)).await;
-        let outcome = desk.work("look").await;
-        assert_eq!((outcome.status, outcome.tool_calls), (RunStatus::Completed, 0), "{outcome:?}");
-        assert_eq!(outcome.response, format!("{begin}rous, so I leave it.\n\nI left it."));
-        assert!(desk.told(1).contains("Go on exactly where it stopped"), "{}", desk.told(1));
-        assert!(desk.told(2).contains("shows a tool call rather than making it"), "{}", desk.told(2));
-        // Made again it was meant, also where the process ended between the pieces.
-        let second = ScriptedModel::new().says("rous, so I leave it.").says(&format!("So be it.\n{TAGGED}")).says("Done.");
-        let (desk, outcome) = killed_and_gone_on(ScriptedModel::new().raw_sse(&piece(&begin)), second, || in_mode(mode)).await;
-        assert_eq!((outcome.tool_calls, outcome.response.as_str()), (1, "Done."), "{outcome:?}");
-        assert!(desk.guest.path("planted").exists());
-    }
 }

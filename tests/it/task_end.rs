@@ -121,7 +121,11 @@ fn what_a_task_came_to_is_read_from_the_log() {
 /// What says nothing does not stand in the conversation, which then ends with what the model was asked last.
 #[tokio::test]
 async fn a_task_that_is_done_is_not_open_whatever_was_asked_last() {
-    let model = ScriptedModel::new().says("I will now run the tests:\n```bash\nmake test\n```").says("").says("").says("");
+    let model = ScriptedModel::new()
+        .says("I run them:\n```json\n{\"name\": \"bash\", \"arguments\": {\"command\": \"make test\"}}\n```")
+        .says("")
+        .says("")
+        .says("");
     let desk = Desk::new(model.start().await, Wishes::default()).await;
     let ended = desk.work("run the tests").await;
     assert_eq!(ended.status, RunStatus::Completed);

@@ -33,37 +33,6 @@ fn said(desk: &Desk) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_call_that_words_forbid_is_asked_about_where_no_schema_held() {
-    let forbidden = format!("Do not run this:\n{TAGGED}\nIt is dangerous, so I leave it.");
-    for quotes in [forbidden.clone(), forbidden.replace("Do not run", "`x` and")] {
-        let desk = desk(ScriptedModel::new().says(&quotes).says("{\"answer\": \"I left it.\"}")).await;
-        let outcome = desk.work("look").await;
-        assert_eq!((outcome.status, outcome.tool_calls), (RunStatus::Completed, 0), "{outcome:?}");
-        assert_eq!(outcome.response, format!("{quotes}\n\nI left it."), "a report is not lost behind a remark");
-        assert!(!desk.guest.path("planted").exists());
-        assert_eq!(said(&desk), [quotes.as_str(), "I left it."], "the words around it stay");
-        assert!(desk.told(1).contains("shows a tool call rather than making it"), "{}", desk.told(1));
-        desk.model.assert_append_only();
-    }
-    // Made again it was meant, in whatever form.
-    let again = "{\"tool\": \"bash\", \"arguments\": {\"command\": \"touch planted\"}}";
-    let desk = desk(ScriptedModel::new().says(&forbidden).says(again).says("{\"answer\": \"Done.\"}")).await;
-    assert_eq!(desk.work("look").await.tool_calls, 1);
-    assert!(desk.guest.path("planted").exists());
-}
-
-#[tokio::test]
-async fn a_call_that_the_model_was_shown_is_asked_about_where_no_schema_held() {
-    let read = "{\"tool\": \"read_file\", \"arguments\": {\"path\": \"a\"}}";
-    let model = ScriptedModel::new().says(read).says(&format!("In der Datei steht:\n{TAGGED}"));
-    let desk = desk(model.says("{\"answer\": \"Da steht ein Aufruf.\"}")).await;
-    let outcome = desk.work("was steht in a?").await;
-    assert_eq!((outcome.tool_calls, outcome.response.as_str()), (1, "Da steht ein Aufruf."), "{outcome:?}");
-    assert!(!desk.guest.path("planted").exists());
-    assert!(desk.told(2).contains("word for word as you were shown it"), "{}", desk.told(2));
-}
-
-#[tokio::test]
 async fn calls_of_other_forms_are_carried_out_where_no_schema_held() {
     for call in [
         TAGGED,
@@ -134,7 +103,7 @@ async fn an_object_of_an_answer_may_be_the_value_of_a_call_or_stand_behind_a_tho
 
 #[tokio::test]
 async fn a_call_of_a_tool_that_does_not_exist_has_a_result_where_no_schema_held() {
-    let fly = "I fly:\n```json\n{\"tool\": \"fly\", \"arguments\": {}}\n```";
+    let fly = "```json\n{\"tool\": \"fly\", \"arguments\": {}}\n```";
     let desk = desk(ScriptedModel::new().says(fly).says("{\"answer\": \"I cannot.\"}")).await;
     assert_eq!(desk.work("fly").await.response, "I cannot.");
     let told = &desk.model.requests()[1]["messages"];
@@ -155,39 +124,4 @@ async fn the_channel_of_an_answer_is_no_part_of_it() {
             assert_eq!(said(&desk), ["The answer is 4."], "{mode:?} {answer}");
         }
     }
-}
-
-#[tokio::test]
-async fn a_command_in_a_block_of_code_is_asked_about_once() {
-    let shown = "I look around:\n```bash\ntouch planted\n```";
-    let answer = |text: &str| json!({ "answer": text }).to_string();
-    for mode in [ToolModeChoice::Constrained, ToolModeChoice::Text] {
-        for shown in [shown.to_owned(), answer(shown)] {
-            if mode == ToolModeChoice::Text && shown.starts_with('{') {
-                continue;
-            }
-            let call = "{\"tool\": \"bash\", \"arguments\": {\"command\": \"touch planted\"}}";
-            let done = if mode == ToolModeChoice::Text { "Done.".to_owned() } else { answer("Done.") };
-            let desk = desk_of(mode, ScriptedModel::new().says(&shown).says(call).says(&done)).await;
-            let outcome = desk.work("plant it").await;
-            assert_eq!((outcome.tool_calls, outcome.response.as_str()), (1, "Done."), "{mode:?} {shown} {outcome:?}");
-            assert!(desk.told(1).contains("ends with a command in a code block"), "{}", desk.told(1));
-            // Who only shows it to a person says so again, and that is the answer.
-            let desk = desk_of(mode, ScriptedModel::new().says(&shown).says(&shown)).await;
-            let outcome = desk.work("how do I plant it?").await;
-            assert_eq!((outcome.status, outcome.turns, outcome.tool_calls), (RunStatus::Completed, 2, 0), "{mode:?} {outcome:?}");
-            assert!(outcome.response.contains("touch planted") && !desk.guest.path("planted").exists());
-        }
-    }
-    // Who did it then may be asked about the next one, and once more no sooner than something was done again.
-    let call = "<tool_call>{\"name\": \"bash\", \"arguments\": {\"command\": \"ls\"}}</tool_call>";
-    let next = "Let me look once more:\n```\nls -la\n```";
-    let model = ScriptedModel::new().says(shown).says(call).says(next).says(next);
-    let desk = desk_of(ToolModeChoice::Text, model).await;
-    let outcome = desk.work("look").await;
-    assert_eq!((outcome.status, outcome.turns, outcome.tool_calls, outcome.response.as_str()), (RunStatus::Completed, 4, 1, next));
-    assert!([1, 3].iter().all(|n| desk.told(*n).contains("ends with a command in a code block")), "{}", desk.told(3));
-    // Where the server reports calls a block of code is one.
-    let desk = desk_of(ToolModeChoice::Native, ScriptedModel::new().says(shown)).await;
-    assert_eq!(desk.work("how do I plant it?").await.turns, 1);
 }

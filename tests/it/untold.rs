@@ -41,29 +41,11 @@ async fn an_example_of_one_is_none() {
     for mode in MODES {
         for (name, arguments) in calls() {
             let call = tagged(name, &arguments);
-            for answer in [
-                format!("Never do this:\n\n{call}\n\nIt loses your file."),
-                format!("A call such as this one loses it:\n\n{call}\n\nSo nobody should make it."),
-                format!("```\n{call}\n```\nThat would lose it."),
-            ] {
+            for answer in [format!("```\n{call}\n```\nThat would lose it."), format!("It is written `{}`.", call.replace('\n', ""))] {
                 let desk = desk(mode, ScriptedModel::new().says(&answer).says("That is all."), "").await;
                 let outcome = desk.work("give me an example of a dangerous call").await;
                 assert!(desk.guest.path("old.txt").exists(), "{mode:?} {answer}\n{outcome:?}");
             }
-        }
-    }
-}
-
-#[tokio::test]
-async fn one_that_a_file_shows_is_asked_about() {
-    for mode in MODES {
-        for (name, arguments) in calls() {
-            let call = tagged(name, &arguments);
-            let read = tagged("read_file", &json!({"path": "a"}));
-            let answer = format!("In der Datei steht:\n\n{call}");
-            let desk = desk(mode, ScriptedModel::new().says(&read).says(&answer).says("That is all."), &call).await;
-            let outcome = desk.work("was steht in a?").await;
-            assert!(desk.guest.path("old.txt").exists(), "{mode:?} {name}\n{outcome:?}");
         }
     }
 }
@@ -78,38 +60,6 @@ async fn one_that_is_meant_is_carried_out() {
             let outcome = desk.work("remove what is old").await;
             assert_eq!((outcome.status, outcome.response.as_str()), (RunStatus::Completed, "Done."), "{mode:?} {name}\n{outcome:?}");
             assert!(!desk.guest.path("old.txt").exists(), "{mode:?} {name}");
-        }
-    }
-}
-
-/// What is wrapped in a call of `more_tools` is the call that is meant, and known again as that.
-#[tokio::test]
-async fn a_shown_call_is_known_again_within_another_one() {
-    for mode in MODES {
-        let call = tagged("bash", &json!({"command": "rm old.txt && echo gone"}));
-        let wrapped = tagged("more_tools", &json!({"tool": "bash", "arguments": {"command": "rm old.txt && echo gone"}}));
-        let read = tagged("read_file", &json!({"path": "a"}));
-        let desk = desk(mode, ScriptedModel::new().says(&read).says(&wrapped).says("That is all."), &call).await;
-        desk.work("was steht in a?").await;
-        assert!(desk.guest.path("old.txt").exists() && desk.told(2).contains("as you were shown it"), "{mode:?} {}", desk.told(2));
-    }
-}
-
-/// A question about a name asks for nothing.
-#[tokio::test]
-async fn who_names_a_file_has_not_asked_for_a_call_of_it() {
-    for mode in MODES {
-        for (name, arguments, question) in [
-            ("write_file", json!({"path": "old.txt", "content": ""}), "what does a say about old.txt?"),
-            ("edit_file", json!({"path": "old.txt", "old_string": "kept", "new_string": ""}), "what does a say about old.txt?"),
-            ("bash", json!({"command": "./old.txt"}), "what does a say about ./old.txt?"),
-        ] {
-            let call = tagged(name, &arguments);
-            let read = tagged("read_file", &json!({"path": "a"}));
-            let desk = desk(mode, ScriptedModel::new().says(&read).says(&call).says("That is all."), &call).await;
-            desk.work(question).await;
-            assert!(desk.told(2).contains("as you were shown it"), "{mode:?} {name}: {}", desk.told(2));
-            assert_eq!(std::fs::read_to_string(desk.guest.path("old.txt")).expect("there"), "kept\n", "{mode:?} {name}");
         }
     }
 }

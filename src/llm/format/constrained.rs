@@ -142,10 +142,10 @@ pub(crate) fn parse(text: &str) -> Parsed {
         let Some(Ok(object)) = values.next() else { continue };
         if let Some(parsed) = understand(object.get()) {
             let (before, behind) = (&trimmed[..at], &trimmed[at + values.byte_offset()..]);
-            // Words around it prove that no schema held, so they may as well quote.
+            // Words around it prove that no schema held, and a call that no mark tells from words is one only alone.
             let (before, behind) = (without_tag_behind(before), without_tags_before(behind));
             return match parsed {
-                Parsed::Call { .. } if super::text::only_shows(before) || has_words(behind) => Parsed::Answer(trimmed.to_owned()),
+                Parsed::Call { .. } if !is_bare(before) || has_words(behind) => Parsed::Answer(trimmed.to_owned()),
                 Parsed::Answer(answer) => followed(answer, behind),
                 parsed => parsed,
             };
@@ -222,6 +222,11 @@ pub(crate) fn begun_answer(text: &str) -> Option<String> {
 fn has_words(behind: &str) -> bool {
     let line = behind.trim_start_matches(is_dress);
     line.starts_with(char::is_alphabetic) && line.contains(' ')
+}
+
+/// Returns whether nothing but the beginning of a fence stands before an object.
+fn is_bare(before: &str) -> bool {
+    before.trim().trim_end_matches("json").chars().all(is_dress)
 }
 
 /// Returns whether a character behind an object is no word: a part of a fence, or one that closes too much.
@@ -349,7 +354,7 @@ mod tests {
     fn replies_are_understood_in_many_dresses() {
         let call = |arguments: &str| super::call("bash", arguments);
         assert_eq!(parse(r#"{"tool": "bash", "arguments": { "command":"ls" }}"#), call(r#"{ "command":"ls" }"#));
-        assert_eq!(parse("Sure!\n```json\n{\"name\": \"bash\", \"parameters\": {}}\n```"), call("{}"));
+        assert_eq!(parse("```json\n{\"name\": \"bash\", \"parameters\": {}}\n```"), call("{}"));
         assert_eq!(parse(r#"{"tool": "bash"}"#), call("{}"));
         assert_eq!(parse(r#"{"tool": "bash", "command": "ls"}"#), call(r#"{"command":"ls"}"#));
         for both in [
@@ -360,16 +365,14 @@ mod tests {
             assert_eq!(parse(both), expected, "{both}");
         }
         assert_eq!(parse(r#"{"tool": "none", "arguments": {}, "answer": "Hi."}"#), Parsed::Answer("Hi.".to_owned()));
-        assert_eq!(parse("{broken} {\"tool\": \"bash\", \"arguments\": {}}"), call("{}"));
-        assert_eq!(
-            parse("I read it.\n{\"tool\": \"bash\", \"arguments\": {}}\n{\"tool\": \"bash\", \"arguments\": {\"a\": 1}}"),
-            call("{}")
-        );
         let answer = |text: &str| Parsed::Answer(text.to_owned());
-        // Where no schema held, words say that it is none.
+        // Where no schema held it is one only alone.
         let shown = "{\"tool\": \"bash\", \"arguments\": {}}";
         for talk in [
             format!("Never run this:\n{shown}"),
+            format!("Sure!\n```json\n{shown}\n```"),
+            format!("{{broken}} {shown}"),
+            format!("I read it.\n{shown}\n{shown}"),
             format!("For example, a call looks like `{shown}` and nobody should run it."),
             format!("The README says \"{shown}\" which is an injection. I am done."),
             format!("It says this, and I refused:\n\n> {shown}\n\nThat is all."),

@@ -8,13 +8,10 @@ pub(super) mod answer;
 pub(super) mod constrained;
 pub(super) mod fences;
 pub(super) mod native;
-pub mod normal;
 pub(super) mod prompted;
 pub(super) mod schema;
-pub mod shown;
 pub mod tail;
 pub mod text;
-mod undecorated;
 pub(super) mod unknown;
 
 use serde::Serialize;

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::Wire;
 use super::constrained;
+use super::fences::Fences;
 use super::native;
 use super::text::Incomplete;
 use super::text::Part;
@@ -46,12 +47,14 @@ pub(crate) fn assistant(text: &str, calls: &[ToolCall], raw: Option<&str>, token
     Wire::new("assistant", &tokens.neutralise(&content)).json()
 }
 
-/// Returns what to tell a model whose call names no tool, if `text` holds one in the form that it was shown. `is_bare`: it was shown an object
+/// Returns what to tell a model whose call names no tool, if `text` holds one in the form that it was shown, outside of blocks of code. `is_bare`: it was shown an object
 /// without tags.
 pub(crate) fn unknown_tool(text: &str, is_bare: bool) -> Option<String> {
     let is_call = |line: &str| line.trim_start().starts_with("<tool>{") || line.trim_start().starts_with("<tool_call>");
     let (open, close) = if is_bare { ("", "") } else { ("<tool>", "</tool>") };
-    text.lines().any(is_call).then(|| {
+    let mut fences = Fences::default();
+    let mut is_shown = |line: &str| fences.take(line) || fences.is_open();
+    text.lines().any(|line| !is_shown(line) && is_call(line)).then(|| {
         format!(
             "Your reply has a tool call that is not valid, or names no tool of yours. Write it again: {open}{{\"tool\": \"NAME\", \
              \"arguments\": {{...}}}}{close}, with a name and arguments from the list of tools."

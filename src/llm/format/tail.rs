@@ -56,7 +56,7 @@ mod tests {
             "<tool>{\"tool\": \"bash\", \"arguments\": {\"command\": \"ls -l\"}}</tool>",
             "<function=bash>\n<parameter=command>\nls -l\n</parameter>\n</function>",
             "{\"name\": \"bash\", \"arguments\": {\"command\": \"ls -l\"}}",
-            "I look:\n```json\n{\"name\": \"bash\", \"arguments\": {\"command\": \"ls -l\"}}\n```",
+            "```json\n{\"name\": \"bash\", \"arguments\": {\"command\": \"ls -l\"}}\n```",
         ] {
             let (half, rest) = whole.split_at(whole.find("-l").expect("there"));
             check(half, rest, true);

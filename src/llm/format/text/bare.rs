@@ -63,6 +63,7 @@ pub(super) fn read(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<Cer
         }
         b'>' => {
             c.expect(">>>")?;
+            found.is_marked = true;
             markers::name_line(c, tools, found)?;
             Ok(Certainty::Certain)
         }
@@ -73,11 +74,13 @@ pub(super) fn read(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<Cer
                 return Err(Stop::No);
             }
             if c.take("functools[")? {
+                found.is_marked = true;
                 c.go(c.at() - 1);
                 family::objects(c, Form::Marked, tools, found)?;
                 return Ok(Certainty::Certain);
             }
             if c.take("Action:")? {
+                found.is_marked = true;
                 c.spaces();
                 if c.take("```")? {
                     fence::read(c, "```", tools, found)?;
@@ -95,6 +98,7 @@ pub(super) fn read(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<Cer
             }
             if word == "function" && c.peek_or_end()? == Some(b'<') {
                 c.go(begin);
+                found.is_marked = true;
                 markers::unmarked(c, tools, found)?;
                 return Ok(Certainty::Certain);
             }
@@ -147,6 +151,7 @@ fn addressed(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<Certainty
     c.spaces();
     c.expect("<|")?;
     c.go(begin);
+    found.is_marked = true;
     match channel::read(c, tools, found)? {
         Follows::Call => Ok(Certainty::Certain),
         _ => Err(Stop::No),
@@ -165,6 +170,7 @@ fn untagged(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<bool> {
         return Ok(false);
     }
     c.go(at);
+    found.is_marked = true;
     let name = family::name(word, tools, found)?;
     pairs::pairs(c, &name, &CLOSERS, tools, found)?;
     if c.close_any(&CLOSERS)? {

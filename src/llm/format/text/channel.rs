@@ -19,10 +19,8 @@ const END: &str = "<|message|>";
 pub(super) enum Follows {
     Thought,
     Call,
-    /// Words before a call, or of no known kind.
+    /// The answer, words before a call, or of no known kind.
     Answer,
-    /// The answer itself.
-    Final,
 }
 
 /// A thought of gpt-oss ends with any of these.
@@ -72,11 +70,5 @@ pub(super) fn read(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<Fol
         found.push([Call { name, arguments }], c.at());
         return Ok(Follows::Call);
     }
-    Ok(if words("analysis").is_some() {
-        Follows::Thought
-    } else if words("final").is_some() {
-        Follows::Final
-    } else {
-        Follows::Answer
-    })
+    Ok(if words("analysis").is_some() { Follows::Thought } else { Follows::Answer })
 }

@@ -1,7 +1,9 @@
 //! Puts in order what was recognised: what can be said at once, and what must wait until the message has shown what it is.
 
 use super::call::Call;
-use super::shaped;
+
+/// How much of the content's beginning is kept, in bytes.
+const MAX_HEAD: usize = 4096;
 
 /// More of a message, as soon as it is sure.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -9,20 +11,10 @@ pub enum Piece {
     Content(String),
     Reasoning(String),
     Call(Call),
-    /// Calls that are content so far: words go on behind them in the same line.
-    Mention(Mention),
-    /// All content so far was a thought: its beginning stood in the prompt.
+    /// All so far was a thought, with the calls in it: its beginning stood in the prompt.
     Rethought,
     /// The first line of the content so far was a header, which says to whom the rest goes.
     Headed,
-}
-
-/// Marked calls with words behind them in their line, so that nobody knows whether they were meant.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mention {
-    /// How they stand in the content.
-    pub raw: String,
-    pub calls: Vec<Call>,
 }
 
 /// Where something was found.
@@ -36,7 +28,15 @@ pub(super) enum Place {
 enum Held {
     Text(Place, String),
     Noise(String),
-    Likely { place: Place, raw: String, calls: Vec<Call>, is_forbidden: bool },
+    Likely { place: Place, raw: String, calls: Vec<Call> },
+}
+
+/// A call that is none, as other things are said beside it.
+#[derive(Debug)]
+pub(super) struct Beside {
+    pub(super) name: String,
+    /// How it stands in the content.
+    pub(super) raw: String,
 }
 
 #[derive(Debug, Default)]
@@ -44,10 +44,11 @@ pub(super) struct Collector {
     ready: Vec<Piece>,
     /// All that comes after a likely call, and that call; empty most of the time.
     held: Vec<Held>,
-    /// Content that is more than blanks is among that.
-    holds_content: bool,
     has_calls: bool,
     has_content: bool,
+    /// The calls so far, with their texts, as long as they may turn out to be those of a thought.
+    may_be_thought: Vec<(String, Vec<Call>)>,
+    beside: Option<Beside>,
     /// Blanks before the content are part of it.
     keeps_blanks: bool,
     /// Tokens that say nothing at the end of the content, and blanks behind them: they count if more of it follows.
@@ -56,9 +57,8 @@ pub(super) struct Collector {
     blanks: String,
     /// No content came since the last call: a token that says nothing belongs to that.
     is_behind_call: bool,
-    /// How the content begins, up to a bound, and whether there is more of it.
+    /// How the content begins.
     head: String,
-    is_longer: bool,
 }
 
 impl Collector {
@@ -75,9 +75,9 @@ impl Collector {
         &self.head
     }
 
-    /// Returns all of the content, unless it is long.
-    pub(super) fn whole(&self) -> Option<&str> {
-        (!self.is_longer).then_some(&self.head)
+    /// Returns the first call that is none because of what stands beside it.
+    pub(super) fn take_beside(&mut self) -> Option<Beside> {
+        self.beside.take()
     }
 
     pub(super) fn has_calls(&self) -> bool {
@@ -86,28 +86,26 @@ impl Collector {
 
     /// Returns whether content was found that is more than blanks.
     pub(super) fn has_content(&self) -> bool {
-        self.has_content || self.holds_content
+        self.has_content
+    }
+
+    /// Returns whether nothing was said or called yet.
+    pub(super) fn is_empty(&self) -> bool {
+        !self.has_content && !self.has_calls
     }
 
     pub(super) fn text(&mut self, place: Place, text: &str) {
         if text.is_empty() {
             return;
         }
-        if self.held.is_empty() {
-            return self.say(place, text);
-        }
-        // A thought that led to words was no call.
-        if place == Place::Content
-            && !text.trim().is_empty()
-            && self.held.iter().all(|held| !matches!(held, Held::Likely { place: Place::Content, .. }))
-        {
+        if place == Place::Content && !text.trim().is_empty() {
+            // What no mark tells from words is a call only alone, and a thought that led to words was none.
             self.release(|_| false);
-            return self.say(place, text);
         }
-        self.holds_content |= place == Place::Content && !text.trim().is_empty();
         match self.held.last_mut() {
+            None => self.say(place, text),
             Some(Held::Text(last, before)) if *last == place => before.push_str(text),
-            _ => self.held.push(Held::Text(place, text.to_owned())),
+            Some(_) => self.held.push(Held::Text(place, text.to_owned())),
         }
     }
 
@@ -121,45 +119,49 @@ impl Collector {
         self.pad.clone_from(&self.blanks);
     }
 
-    /// Takes what is a call if the message has no certain one.
+    /// Takes what is a call if the message is nothing else, or ends a thought that led to nothing else.
     pub(super) fn likely(&mut self, place: Place, raw: &str, calls: Vec<Call>) {
-        self.hold(place, raw, calls, false);
+        let is_alone = !self.has_calls && (place == Place::Reasoning || !self.has_content);
+        if is_alone {
+            self.held.push(Held::Likely { place, raw: raw.to_owned(), calls });
+            return;
+        }
+        if place == Place::Content {
+            self.note_beside(raw, &calls);
+        }
+        self.text(place, raw);
     }
 
-    /// The same of a thought whose words forbid it.
-    pub(super) fn forbidden(&mut self, raw: &str, calls: Vec<Call>) {
-        self.hold(Place::Reasoning, raw, calls, true);
-    }
-
-    fn hold(&mut self, place: Place, raw: &str, calls: Vec<Call>, is_forbidden: bool) {
-        if self.has_calls {
-            self.text(place, raw);
-        } else {
-            self.held.push(Held::Likely { place, raw: raw.to_owned(), calls, is_forbidden });
+    fn note_beside(&mut self, raw: &str, calls: &[Call]) {
+        if let (None, Some(call)) = (&self.beside, calls.first()) {
+            self.beside = Some(Beside { name: call.name.clone(), raw: raw.to_owned() });
         }
     }
 
-    pub(super) fn certain(&mut self, calls: Vec<Call>) {
-        self.has_calls = true;
+    /// Takes calls, whatever else is said. `may_be_thought`: no thought has ended yet, so that all so far may be one.
+    pub(super) fn certain(&mut self, raw: &str, calls: Vec<Call>, may_be_thought: bool) {
         self.release(|_| false);
+        self.has_calls = true;
         self.drop_noise();
         self.is_behind_call = true;
+        if may_be_thought {
+            self.may_be_thought.push((raw.to_owned(), calls.clone()));
+        }
         self.ready.extend(calls.into_iter().map(Piece::Call));
     }
 
-    /// Takes calls that are content, which has been said.
-    pub(super) fn mention(&mut self, raw: &str, calls: Vec<Call>) {
-        self.ready.push(Piece::Mention(Mention { raw: raw.to_owned(), calls }));
-    }
-
-    /// Takes back that content was content.
+    /// Takes back that what came so far was the answer: it was a thought.
     pub(super) fn rethink(&mut self) {
+        self.release(|_| false);
         self.ready.push(Piece::Rethought);
-        self.has_content = false;
+        (self.has_content, self.has_calls, self.is_behind_call) = (false, false, false);
+        self.beside = None;
         self.head.clear();
-        self.is_longer = false;
         self.pad.clear();
         self.blanks.clear();
+        for (raw, calls) in std::mem::take(&mut self.may_be_thought) {
+            self.held.push(Held::Likely { place: Place::Reasoning, raw, calls });
+        }
     }
 
     /// Takes back that the first line was content; `has_words` says whether more than that was said.
@@ -171,51 +173,21 @@ impl Collector {
 
     /// Decides what was held back: nothing more comes.
     pub(super) fn finish(&mut self) {
-        let has_likely = |place| self.held.iter().any(|held| matches!(held, Held::Likely { place: at, .. } if *at == place));
-        // Calls in a thought count only where the model came to nothing else.
-        let wanted = if has_likely(Place::Content) {
-            Some(Place::Content)
-        } else {
-            (has_likely(Place::Reasoning) && !self.has_content()).then_some(Place::Reasoning)
-        };
-        if wanted == Some(Place::Reasoning) && (self.weighs() || self.forbids()) {
-            // Two ways that a thought weighs, of which nobody knows which one it chose, or one that it speaks against.
-            for held in self.take_held() {
-                match held {
-                    Held::Text(place, text) => self.say(place, &text),
-                    Held::Noise(token) => self.say_noise(&token),
-                    Held::Likely { place, raw, calls, .. } => {
-                        self.say(place, &raw);
-                        self.mention(&raw, calls);
-                    }
-                }
-            }
-            return;
+        let is_in = |place| move |held: &Held| matches!(held, Held::Likely { place: at, .. } if *at == place);
+        if self.held.iter().any(is_in(Place::Content)) {
+            return self.release(|place| place == Place::Content);
         }
-        self.release(|place| Some(place) == wanted);
-    }
-
-    /// Returns whether words stand between the calls of a thought.
-    fn weighs(&self) -> bool {
-        let is_call = |held: &Held| matches!(held, Held::Likely { .. });
-        let is_word = |held: &Held| matches!(held, Held::Text(_, text) if !text.trim().is_empty());
-        let first = self.held.iter().position(is_call).unwrap_or_default();
-        let last = self.held.iter().rposition(is_call).unwrap_or_default();
-        self.held.get(first..last).is_some_and(|between| between.iter().any(is_word))
-    }
-
-    /// Returns whether the words of a thought forbid a call in it.
-    fn forbids(&self) -> bool {
-        self.held.iter().any(|held| matches!(held, Held::Likely { is_forbidden: true, .. }))
-    }
-
-    fn take_held(&mut self) -> Vec<Held> {
-        self.holds_content = false;
-        std::mem::take(&mut self.held)
+        // Of a thought that led to nothing else those calls count with which it ends.
+        let is_said = |held: &Held| matches!(held, Held::Text(_, text) if !text.trim().is_empty());
+        let last = self.held.iter().rposition(is_said).map_or(0, |at| at + 1);
+        let ending = self.held.split_off(last);
+        self.release(|_| false);
+        self.held = ending;
+        self.release(|place| place == Place::Reasoning);
     }
 
     fn release(&mut self, is_call: impl Fn(Place) -> bool) {
-        for held in self.take_held() {
+        for held in std::mem::take(&mut self.held) {
             match held {
                 Held::Text(place, text) => self.say(place, &text),
                 Held::Noise(token) => self.say_noise(&token),
@@ -225,7 +197,12 @@ impl Collector {
                     self.is_behind_call = true;
                     self.ready.extend(calls.into_iter().map(Piece::Call));
                 }
-                Held::Likely { place, raw, .. } => self.say(place, &raw),
+                Held::Likely { place, raw, calls } => {
+                    if place == Place::Content {
+                        self.note_beside(&raw, &calls);
+                    }
+                    self.say(place, &raw);
+                }
             }
         }
     }
@@ -264,11 +241,8 @@ impl Collector {
     }
 
     fn keep_head(&mut self, text: &str) {
-        if !self.is_longer {
-            let end = text.floor_char_boundary(shaped::MAX.saturating_sub(self.head.len()));
-            self.head.push_str(&text[..end]);
-            self.is_longer = end < text.len();
-        }
+        let end = text.floor_char_boundary(MAX_HEAD.saturating_sub(self.head.len()));
+        self.head.push_str(&text[..end]);
     }
 
     fn say_noise(&mut self, token: &str) {

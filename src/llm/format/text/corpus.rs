@@ -374,6 +374,11 @@ pub(super) const FORMATS: &[Format] = &[
     },
 ];
 
+/// Returns whether no mark tells the calls of a format from words, or they stand in a fence: they count where they are all of an answer.
+pub(super) fn counts_alone(format: &Format) -> bool {
+    ["```", "[bash", "[{", "{", "bash\n{"].iter().any(|begin| format.one.starts_with(begin))
+}
+
 /// Returns content, thought, calls, and the name of what is incomplete (empty where it has none); cut anywhere it must be the same.
 #[track_caller]
 pub(super) fn read(text: &str, hint: Option<&str>) -> (String, String, Vec<String>, Option<String>) {
@@ -422,12 +427,16 @@ fn each_format_is_read() {
 #[test]
 fn text_and_thoughts_around_calls_are_kept() {
     for format in FORMATS {
-        let text = format!("I will look.\n\n{}\n", format.one);
-        check(&format!("{}, text before", format.name), &text, "I will look.", "", &[LS], None);
+        let (before, behind) = (format!("I will look.\n\n{}\n", format.one), format!("{}\nThat is all.", format.one));
+        if counts_alone(format) {
+            check(&format!("{}, text before", format.name), &before, before.trim(), "", &[], Some("bash"));
+            check(&format!("{}, text behind", format.name), &behind, &behind, "", &[], Some("bash"));
+        } else {
+            check(&format!("{}, text before", format.name), &before, "I will look.", "", &[LS], None);
+            check(&format!("{}, text behind", format.name), &behind, "That is all.", "", &[LS], None);
+        }
         let text = format!("<think>\nHm, `ls`?\n</think>\n\n{}", format.one);
         check(&format!("{}, thought before", format.name), &text, "", "Hm, `ls`?", &[LS], None);
-        let text = format!("{}\nThat is all.", format.one);
-        check(&format!("{}, text behind", format.name), &text, "That is all.", "", &[LS], None);
     }
 }
 
@@ -463,8 +472,8 @@ fn thoughts_are_told_from_content() {
     // The template wrote the beginning.
     check("a\n</think>\n\nb", "b", "a");
     check("I think.</think>\nb", "b", "I think.");
+    check("I think.</think> b", "b", "I think.");
     // Spoken of.
-    check("I think.</think> b", "I think.</think> b", "");
     check("Use <think> like </think> this.", "Use <think> like </think> this.", "");
     check("b <think> c\n</think>", "b <think> c\n</think>", "");
     check("The token <|im_end|> ends it.", "The token <|im_end|> ends it.", "");
@@ -481,7 +490,7 @@ fn words_for_everybody_are_told_from_calls() {
     check("a call, then words", &format!("{call}\n>>>all\nDone > here."), "Done > here.", "", &[LS], None);
     check("twice", ">>>all\na>>>all\nb", "a\nb", "", &[], None);
     check("nobody", ">>>all", "", "", &[], None);
-    check("an example", &format!(">>>all\nFor example: {call}"), &format!("For example: {call}"), "", &[], None);
+    check("whatever it says", &format!(">>>all\nFor example: {call}"), "For example:", "", &[LS], None);
     // Elsewhere it is what it is.
     check("python", ">>> all\nx >>>all\n", ">>> all\nx >>>all", "", &[], None);
     check("in code", "```\n>>>all\n```", "```\n>>>all\n```", "", &[], None);
@@ -518,10 +527,7 @@ fn valid_arguments_are_the_models_own_bytes() {
 
 #[test]
 fn a_hint_settles_what_is_open() {
-    let bare = FORMATS.iter().find(|format| format.name == "llama 3, bare").expect("is there").one;
-    let text = format!("{bare}\n<tool>{{\"tool\":\"read_file\",\"params\":{{\"path\":\"a b.txt\",\"limit\":5}}}}</tool>");
-    assert_eq!(read(&text, None).2, [READ]);
-    assert_eq!(read(&text, Some("llama3")).2, [LS, READ]);
+    assert_eq!(read("a", Some("deepseek-r1")), (String::new(), "a".into(), vec![], Some(String::new())));
     assert_eq!(read("a</think>b", Some("deepseek-r1")), ("b".into(), "a".into(), vec![], None));
     assert_eq!(read("<think>a</think>b", Some("deepseek-r1")), ("b".into(), "a".into(), vec![], None));
 }

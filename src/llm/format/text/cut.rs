@@ -99,6 +99,8 @@ fn a_mark_at_the_end_of_a_text_begins_a_call_where_a_line_begins_with_it() {
         "<minimax:tool_call>\n<invoke",
         "Let me look.\n<tool_call></tool_call>",
         "I look.\n<tool_call>\n{\"na",
+        "For example:\n<tool_call>",
+        "The token that begins a call is\n\n<tool_call>",
     ] {
         assert!(ends(text), "{text}");
     }
@@ -106,14 +108,10 @@ fn a_mark_at_the_end_of_a_text_begins_a_call_where_a_line_begins_with_it() {
         "It begins with <tool_call>",
         "It begins with `<tool_call>`",
         "`<tool_call>`",
-        "For example:\n<tool_call>",
         "> <tool_call>",
         "<tool_c",
         "<tool_call>\nis how it begins.",
         "It ends with <tools>",
-        "The token that begins a call is\n\n<tool_call>",
-        "Answer:\n\n<tool_call>",
-        "The last commit adds\n<tool_call></tool_call>",
     ] {
         assert!(!ends(text), "{text}");
     }

@@ -22,6 +22,8 @@ pub(super) struct Found {
     pub(super) begun: Option<String>,
     /// Its arguments stand between tags, so that nobody knows where it ends but by its own end.
     pub(super) is_tagged: bool,
+    /// Its form has a mark of its own, though no token.
+    pub(super) is_marked: bool,
 }
 
 impl Found {

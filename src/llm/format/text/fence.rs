@@ -1,7 +1,7 @@
 //! Calls in code fences.
 //!
 //! A fence counts only as a whole: from its first line to its last it must be calls of known tools. Even so it may be an example, so it
-//! is a call only where the rest of the message has none (`Parser` decides).
+//! is a call only where it is all of the answer (`Collector` decides).
 
 use super::call::Form;
 use super::cursor::Cursor;
@@ -16,40 +16,32 @@ use super::tools::Tools;
 /// How sure it is that something is a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Certainty {
+    /// A mark says so.
     Certain,
-    /// Only if the message has no certain one.
+    /// Only if the message is nothing else.
     Likely,
-    /// The same, and only if the words before do not give it to a person: it is a block of Python.
-    Program,
 }
 
-/// Words behind the fence that say what it holds.
-const CALLS: [&str; 5] = ["tool_call", "tool_calls", "tool_code", "function_call", "tool"];
+/// Words behind the fence that say what it holds, which may be Python as well.
+const CALLS: [&str; 6] = ["python", "tool_call", "tool_calls", "tool_code", "function_call", "tool"];
 const ANY: [&str; 6] = ["", "json", "json5", "jsonc", "xml", "plaintext"];
-const PYTHON: &str = "python";
 
 /// Reads a fence whose `n` marks were passed.
 pub(super) fn read(c: &mut Cursor, mark: &str, tools: &Tools, found: &mut Found) -> Read<Certainty> {
     let tools = &tools.only_known();
     let word = c.run(|byte| byte.is_ascii_alphanumeric() || byte == b'_')?;
-    let certainty = if CALLS.contains(&word) {
-        Certainty::Certain
-    } else if word == PYTHON {
-        Certainty::Program
-    } else if ANY.contains(&word) {
-        Certainty::Likely
-    } else {
+    let is_python = CALLS.contains(&word);
+    if !is_python && !ANY.contains(&word) {
         return Err(Stop::No);
-    };
+    }
     c.run(|byte| matches!(byte, b' ' | b'\t' | b'\r'))?;
     c.expect("\n")?;
-    let is_python = matches!(certainty, Certainty::Certain | Certainty::Program);
     loop {
         c.spaces();
         let has_some = !found.calls.is_empty();
         if has_some && (c.close(mark)? || c.peek_or_end()?.is_none()) {
             found.end = c.at();
-            return Ok(certainty);
+            return Ok(Certainty::Likely);
         }
         let before = found.calls.len();
         let begin = c.at();

@@ -8,44 +8,42 @@ pub struct Hint {
     name: &'static str,
     /// The template opens a thought itself, so that the text begins within one.
     pub(super) thought: Option<&'static [&'static str]>,
-    /// Its calls stand in the open, so that one in the open or in a fence is certain.
-    pub(super) open: bool,
     /// It begins a header that says to whom the first part goes.
     pub(super) addresses: bool,
 }
 
-const fn hint(name: &'static str, thought: Option<&'static [&'static str]>, open: bool) -> Hint {
-    Hint { name, thought, open, addresses: false }
+const fn hint(name: &'static str, thought: Option<&'static [&'static str]>) -> Hint {
+    Hint { name, thought, addresses: false }
 }
 
 const THINK: Option<&[&str]> = Some(&["</think>"]);
 
 const ALL: &[Hint] = &[
-    hint("command-r", None, true),
-    hint("command-r7b", None, false),
-    hint("deepseek-r1", THINK, false),
-    hint("deepseek-v3", None, false),
-    Hint { name: "functionary", thought: None, open: true, addresses: true },
-    hint("gemma", None, true),
-    hint("glm", None, true),
-    hint("gpt-oss", None, false),
-    hint("granite", None, false),
-    hint("hermes", None, false),
-    hint("kimi", None, false),
-    hint("lfm2", None, false),
-    hint("llama3", None, true),
-    hint("llama4", None, true),
-    hint("minimax", Some(&["</think>", "</mm:think>"]), false),
-    hint("mistral", None, false),
-    hint("nemotron", None, false),
-    hint("openmono", None, true),
-    hint("orangutan", None, false),
-    hint("phi4", None, true),
-    hint("qwen", None, false),
-    hint("qwen3-coder", None, false),
-    hint("qwen3-thinking", THINK, false),
-    hint("seed-oss", None, false),
-    hint("xlam", None, true),
+    hint("command-r", None),
+    hint("command-r7b", None),
+    hint("deepseek-r1", THINK),
+    hint("deepseek-v3", None),
+    Hint { name: "functionary", thought: None, addresses: true },
+    hint("gemma", None),
+    hint("glm", None),
+    hint("gpt-oss", None),
+    hint("granite", None),
+    hint("hermes", None),
+    hint("kimi", None),
+    hint("lfm2", None),
+    hint("llama3", None),
+    hint("llama4", None),
+    hint("minimax", Some(&["</think>", "</mm:think>"])),
+    hint("mistral", None),
+    hint("nemotron", None),
+    hint("openmono", None),
+    hint("orangutan", None),
+    hint("phi4", None),
+    hint("qwen", None),
+    hint("qwen3-coder", None),
+    hint("qwen3-thinking", THINK),
+    hint("seed-oss", None),
+    hint("xlam", None),
 ];
 
 impl Hint {

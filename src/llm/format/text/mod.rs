@@ -3,6 +3,9 @@
 //! [`Parser`] takes an answer piece by piece and tells content, thoughts and calls as soon as each is sure; [`parse`] takes it whole.
 //! Both see the same, however the text is cut. Only names of the given [`Tools`] are calls.
 //!
+//! Where a call stands decides, and no word around it: one that a mark tells from words counts wherever it stands outside of code, any other,
+//! or one in a fence, if it is all of the answer. What looks like a call besides is [`Part::Unclear`].
+//!
 //! Reading is linear: each family of formats is a function over a [`cursor::Cursor`], which remembers how far it looked, and what was
 //! looked at in vain becomes content as a whole. Where more text is needed the same function runs again later, as often as the bytes
 //! that came since pay for.
@@ -21,13 +24,13 @@ mod cut;
 mod elements;
 mod escaped;
 mod exact;
-mod example;
 mod family;
 mod fence;
 mod hint;
 mod json;
 mod line;
 mod literal;
+mod looks_like;
 mod markers;
 mod nested;
 #[cfg(test)]
@@ -35,7 +38,6 @@ mod oddities;
 mod openers;
 mod pairs;
 mod parser;
-mod phrases;
 #[cfg(test)]
 mod places;
 #[cfg(test)]
@@ -43,22 +45,18 @@ mod properties;
 mod pythonic;
 #[cfg(test)]
 mod run_on;
-mod shaped;
 mod tagged;
 #[cfg(test)]
 mod templates;
 mod tools;
-mod trailing;
 mod turns;
 #[cfg(test)]
 mod unknown;
 mod unread;
 mod value;
-mod within;
 mod xml;
 
 pub use call::Call;
-pub use collector::Mention;
 pub use collector::Piece;
 pub use hint::Hint;
 pub use parser::Incomplete;
@@ -79,8 +77,6 @@ pub struct Parsed {
     pub content: String,
     pub reasoning: String,
     pub calls: Vec<Call>,
-    /// Calls that stand in the content, as words go on behind them in the same line.
-    pub mentions: Vec<Mention>,
     /// What the text ended in the middle of.
     pub incomplete: Option<Incomplete>,
 }
@@ -92,8 +88,10 @@ impl Parsed {
             Piece::Content(text) => self.content.push_str(&text),
             Piece::Reasoning(text) => self.reasoning.push_str(&text),
             Piece::Call(call) => self.calls.push(call),
-            Piece::Mention(mention) => self.mentions.push(mention),
-            Piece::Rethought => self.reasoning.push_str(&std::mem::take(&mut self.content)),
+            Piece::Rethought => {
+                self.reasoning.push_str(&std::mem::take(&mut self.content));
+                self.calls.clear();
+            }
             Piece::Headed => {
                 let rest = self.content.trim_start().split_once('\n').map_or("", |(_, rest)| rest.trim_start());
                 self.content = rest.to_owned();
@@ -111,33 +109,12 @@ impl Parsed {
     }
 }
 
-/// Returns how many bytes were said before the calls so far, where another one follows `content`: words that lead on to it from the one before say
-/// nothing against either.
-pub fn before_call(content: &str, n_before: Option<usize>) -> usize {
-    let between = n_before.map(|n| (n, content.get(n..).unwrap_or_default()));
-    between.filter(|(_, words)| !example::Before::leads_on(words)).map_or(content.len(), |(n, _)| n)
-}
-
-/// Returns whether words follow calls, before which `n_before` bytes were said: nobody knows whether such a call was meant.
-pub fn goes_on(parsed: &Parsed, n_before: Option<usize>) -> bool {
-    n_before.is_some_and(|n| !parsed.content.get(n..).unwrap_or_default().trim().is_empty())
-}
-
-/// Returns whether a text ends with the bare beginning of a call, at the beginning of a line and behind no words that show it. Within a sentence
-/// such a mark is spoken of.
+/// Returns whether a text ends with the bare beginning of a call, at the beginning of a line. Within a sentence such a mark is spoken of.
 pub fn ends_with_mark(text: &str, incomplete: &Incomplete) -> bool {
     let begun = incomplete.text.trim_end();
     let Some(before) = text.trim_end().strip_suffix(begun).filter(|_| incomplete.part == Part::Call) else { return false };
     let is_at_line = before.rsplit('\n').next().is_some_and(|line| line.trim().is_empty());
-    // Behind words without an end it is what they speak of: "The token is".
-    let words = before.trim_end();
-    let is_ended = words.is_empty() || words.ends_with(['.', '!', '?', '\u{2026}']);
-    is_at_line && is_ended && openers::begins_with_calls(begun) && !only_shows(before)
-}
-
-/// Returns whether the words before an object say that it is shown to somebody, and is no call.
-pub fn only_shows(before: &str) -> bool {
-    example::Before::only_shows(before)
+    is_at_line && openers::begins_with_calls(begun)
 }
 
 /// Returns the object that arguments stand for which were written into a string, and that into another, or whose quotes were escaped.
@@ -163,16 +140,7 @@ pub fn object_meant(arguments: &str) -> Option<String> {
 
 /// Understands a whole answer.
 pub fn parse(text: &str, tools: &Tools, hint: Option<Hint>) -> Parsed {
-    parse_by(Parser::new(tools, hint), text)
-}
-
-/// The same where only a tag or a token makes a call.
-pub fn parse_marked(text: &str, tools: &Tools) -> Parsed {
-    parse_by(Parser::new(tools, None).marked_only(true), text)
-}
-
-fn parse_by(mut parser: Parser, text: &str) -> Parsed {
-    let mut parsed = Parsed::default();
+    let (mut parser, mut parsed) = (Parser::new(tools, hint), Parsed::default());
     parser.feed(text, &mut |piece| parsed.add(piece));
     let incomplete = parser.finish(&mut |piece| parsed.add(piece));
     parsed.ended(incomplete)

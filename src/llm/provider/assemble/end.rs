@@ -5,10 +5,7 @@ use super::Reading;
 use super::cut::half;
 use super::cut::half_object;
 use super::cut::half_of_object;
-use super::elsewhere::ask_about_thought;
-use super::elsewhere::elsewhere;
 use super::elsewhere::numbered;
-use super::elsewhere::unsure;
 use crate::control::neutralise;
 use crate::error::Error;
 use crate::format::answer::Reader;
@@ -59,9 +56,7 @@ impl Assembler {
             return None;
         }
         let parsed = text::parse(raw, &self.tools, None);
-        // What an answer would be asked about is not carried out because a server could not read it.
-        let is_meant = super::understood(raw, &self.tools).is_ok_and(|reply| reply.unsure.is_none() && !reply.calls.is_empty());
-        if parsed.calls.is_empty() || parsed.incomplete.is_some() || !is_meant {
+        if parsed.calls.is_empty() || parsed.incomplete.is_some() {
             return None;
         }
         for call in &parsed.calls {
@@ -71,12 +66,8 @@ impl Assembler {
         let text = if self.text.trim().is_empty() { parsed.content } else { self.text.clone() };
         let thinking = self.thinking.clone() + &parsed.reasoning;
         let usage = usage(self.usage, self.timings);
-        // What it repeats may be all of the answer, or only what the server could not read.
-        let source = if raw.contains(self.text.trim()) { raw.to_owned() } else { format!("{}\n{raw}", self.text) };
         Some(Reply {
             text,
-            source: Some(source),
-            is_of_failure: true,
             thinking,
             calls,
             fault,
@@ -103,25 +94,28 @@ impl Assembler {
         let mut pieces = Vec::new();
         let is_over = self.parser.as_ref().is_some_and(text::Parser::is_over);
         let mut incomplete = self.parser.as_mut().and_then(|parser| parser.close(&mut |piece| pieces.push(piece)));
-        let mut may_go_on = self.parser.take().is_some_and(|parser| parser.marks_ends());
+        self.parser = None;
         self.add_pieces(pieces, on)?;
         self.take_behind_thought(told);
         if self.take_unknown() {
-            // Words behind such a call were looked at where it was read.
-            (incomplete, may_go_on) = (None, true);
+            incomplete = None;
         }
         let is_unheld = was_to_be_object && self.reading != told;
         if is_over && (is_unheld || !was_to_be_object) {
             // What the model made others say is not to be repeated as its own words.
             self.parsed.content.trim_end().clone_into(&mut self.text);
         }
-        let goes_on = !may_go_on && text::goes_on(&self.parsed, self.before_calls)
-            || self.parsed.calls.is_empty() && !self.parsed.mentions.is_empty();
-        let is_unclear =
-            self.parsed.calls.is_empty() && incomplete.as_ref().is_some_and(|incomplete| incomplete.part == text::Part::Unclear);
-        let unsure = (self.with_calls() && self.calls.is_empty() && (goes_on || is_unclear)).then(|| unsure(&self.parsed, &is_taken));
+        let is_unclear = incomplete.as_ref().is_some_and(|incomplete| incomplete.part == text::Part::Unclear);
+        let looks_like_call = is_unclear && self.with_calls() && self.calls.is_empty();
         let thinking = std::mem::take(&mut self.thinking);
-        let mut reply = Reply { thinking, usage: usage(self.usage, self.timings), timings: self.timings, is_unheld, ..Reply::default() };
+        let mut reply = Reply {
+            thinking,
+            usage: usage(self.usage, self.timings),
+            timings: self.timings,
+            is_unheld,
+            looks_like_call,
+            ..Reply::default()
+        };
         let json = match self.reading {
             Reading::Json { with_calls } if self.calls.is_empty() => Some(with_calls),
             Reading::Held if self.calls.is_empty() => Some(true),
@@ -166,8 +160,6 @@ impl Assembler {
                 Parsed::Call { said, name, arguments } if with_calls => {
                     self.show_rest(&said, on);
                     reply.text = said;
-                    // What stands within words was held to no schema, and may be quoted.
-                    reply.source = (!constrained::is_held(&self.text, false)).then(|| self.text.clone());
                     self.calls.take(Piece { index: Some(0), id: None, name: Some(name), arguments: arguments.into() });
                     (reply.calls, reply.fault) = self.calls.finish(is_cut, is_taken);
                 }
@@ -188,17 +180,11 @@ impl Assembler {
             }
         } else if let Reading::Text { with_calls } = self.reading {
             let has_thought = !self.parsed.reasoning.is_empty();
-            if unsure.is_some() {
-                reply.text.clone_from(&self.text);
-                reply.unsure = unsure;
-            } else {
-                self.take_parsed(&mut reply, incomplete.as_ref(), &is_taken);
-            }
-            let has_nothing = reply.text.trim().is_empty() && reply.calls.is_empty() && reply.fault.is_none() && reply.unsure.is_none();
-            if with_calls && has_nothing {
+            self.take_parsed(&mut reply, incomplete.as_ref(), &is_taken);
+            if with_calls && reply.calls.is_empty() && reply.fault.is_none() {
                 self.take_calls_of_thought(&mut reply, &is_taken);
             }
-            if with_calls && reply.unsure.is_none() && reply.calls.is_empty() && reply.fault.is_none() {
+            if with_calls && reply.calls.is_empty() && reply.fault.is_none() && !reply.looks_like_call {
                 reply.fault = prompted::unknown_tool(&reply.text, is_unheld);
             }
             let is_plain = reply.calls.is_empty() && reply.half.is_none() && !is_over && !has_thought;
@@ -207,30 +193,19 @@ impl Assembler {
             let is_whole =
                 incomplete.is_none() && !is_over && with_calls && matches!(neutralise(&self.text), std::borrow::Cow::Borrowed(_));
             reply.raw = Some(self.text).filter(|text| is_whole && !text.trim().is_empty());
-        } else if unsure.is_none()
-            && (!self.parsed.calls.is_empty() || incomplete.as_ref().is_some_and(|incomplete| is_sure(incomplete, &self.text)))
-        {
+        } else if !self.parsed.calls.is_empty() || incomplete.as_ref().is_some_and(|incomplete| is_sure(incomplete, &self.text)) {
             self.take_parsed(&mut reply, incomplete.as_ref(), is_taken);
             reply.recovered = !reply.calls.is_empty();
         } else {
             let with_calls = self.reading == (Reading::Native { with_calls: true });
-            let unmarked = self.unmarked().filter(|_| with_calls);
             self.take_thought(&mut reply, incomplete.as_ref());
-            let (elsewhere, weighs) = if with_calls && self.finish != Some(Finish::Length) {
-                elsewhere(&mut reply, &self.tools, self.is_understood)
-            } else {
-                (Vec::new(), false)
-            };
             // Where the tag itself is cut nobody knows yet that it is one.
             reply.half = incomplete.filter(|_| with_calls).and_then(|incomplete| half(&self.parsed, &incomplete, self.finish));
-            reply.recovered = !elsewhere.is_empty();
-            let unsure = unsure.or_else(|| unmarked.map(|parsed| self::unsure(&parsed, &is_taken)));
-            reply.unsure = unsure.filter(|_| elsewhere.is_empty());
-            (reply.calls, reply.fault) = numbered(elsewhere, is_taken);
-            if weighs {
-                ask_about_thought(&mut reply);
+            if with_calls {
+                reply.recovered = self.take_calls_of_thought(&mut reply, is_taken);
             }
         }
+        reply.looks_like_call &= reply.calls.is_empty() && reply.fault.is_none();
         reply.finish = finish(self.finish, &reply.calls);
         Ok(reply)
     }
@@ -243,16 +218,6 @@ impl Assembler {
         if let Some(rest) = rest.filter(|rest| !rest.is_empty()) {
             on(Update::Text(rest.to_owned()));
         }
-    }
-
-    /// Returns what an answer holds that ends with a call without a mark, of a model whose calls its server understood before; few words may
-    /// stand before it.
-    fn unmarked(&self) -> Option<text::Parsed> {
-        const MAX_WORDS: usize = 300;
-        let parsed = self.is_understood.then(|| text::parse(&self.text, &self.tools, None))?;
-        let is_behind_all = parsed.content.len() <= MAX_WORDS && self.text.trim_start().starts_with(parsed.content.as_str());
-        let is_unclear = parsed.incomplete.as_ref().is_some_and(|incomplete| incomplete.part == text::Part::Unclear);
-        (!parsed.calls.is_empty() && is_behind_all || is_unclear).then_some(parsed)
     }
 
     /// Takes what was said beside calls that the server itself reports. What else of the text looks like a call is none then.

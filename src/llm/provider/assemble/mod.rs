@@ -54,10 +54,6 @@ pub(crate) struct Assembler {
     /// Looks for calls in the text, also where the server should have found them.
     parser: Option<text::Parser>,
     parsed: text::Parsed,
-    /// How much was said before the first call in the text.
-    before_calls: Option<usize>,
-    /// The server understood calls of this model before, so that only those count in the text that a token marks: a fence is an example.
-    is_understood: bool,
     text: String,
     thinking: String,
     /// The server tells thoughts from the text.
@@ -94,8 +90,6 @@ impl Assembler {
             tools: tools.clone(),
             parser,
             parsed: text::Parsed::default(),
-            before_calls: None,
-            is_understood: false,
             reading,
             splitter: Splitter::default(),
             reader: Reader::default(),
@@ -115,14 +109,6 @@ impl Assembler {
             begun: Arc::default(),
             shown_text: false,
         }
-    }
-
-    /// Says whether the server understood calls of this model before. To be said before the first piece.
-    #[must_use]
-    pub(crate) fn after_native_calls(mut self, understood: bool) -> Self {
-        self.is_understood = understood && matches!(self.reading, Reading::Native { .. });
-        self.parser = self.parser.map(|parser| parser.marked_only(self.is_understood));
-        self
     }
 
     /// Keeps the blanks that the answer begins with. To be said before the first piece.
@@ -242,10 +228,7 @@ impl Assembler {
                 text::Piece::Call(call) if self.with_calls() && self.calls.is_empty() => {
                     on(Update::CallStarted { name: call.name.clone() });
                 }
-                text::Piece::Call(_) | text::Piece::Mention(_) | text::Piece::Rethought | text::Piece::Headed => {}
-            }
-            if matches!(piece, text::Piece::Call(_)) {
-                self.before_calls = Some(text::before_call(&self.parsed.content, self.before_calls));
+                text::Piece::Call(_) | text::Piece::Rethought | text::Piece::Headed => {}
             }
             self.parsed.add(piece);
         }

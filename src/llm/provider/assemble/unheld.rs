@@ -68,7 +68,7 @@ impl Assembler {
         }
         // A value of a call in another form may be such an object too.
         let parsed = text::parse(&self.text, &self.tools, None);
-        parsed.calls.is_empty() && parsed.mentions.is_empty()
+        parsed.calls.is_empty()
     }
 
     /// Takes an object of ours that stands behind a thought which its template had begun.

@@ -10,8 +10,6 @@ use crate::format::text::collector::Place;
 use crate::format::text::cursor::Cursor;
 use crate::format::text::cursor::Read;
 use crate::format::text::cursor::Stop;
-use crate::format::text::example::Before;
-use crate::format::text::example::Quoted;
 use crate::format::text::family::Found;
 use crate::format::text::fence::Certainty;
 use crate::format::text::markers;
@@ -53,7 +51,7 @@ impl Parser {
             }
             Ok(Some(Opener::Other)) => {
                 let mut c = Cursor::new(text, begin, last);
-                let is_spoken_of = if self.has_ended || !self.before.is_mid_line() { Ok(false) } else { turns::is_spoken_of(&mut c) };
+                let is_spoken_of = if self.has_ended || !self.is_mid_line() { Ok(false) } else { turns::is_spoken_of(&mut c) };
                 self.pay(&c);
                 match is_spoken_of {
                     Err(_) => Step::Wait,
@@ -78,17 +76,12 @@ impl Parser {
                 self.thought_ended();
                 self.go(c.at())
             }
+            Ok(Some(Opener::ThoughtEnd)) if self.has_thought => self.plain(text, c.at()),
+            // Its beginning stood in the prompt: all before it is thought, whatever that holds.
             Ok(Some(Opener::ThoughtEnd)) => {
-                let end = c.at();
-                let ends = if self.line.is_blank() { Ok(true) } else { ends_thought(&mut c, &self.before) };
-                self.pay(&c);
-                let Ok(ends) = ends else { return Step::Wait };
-                if self.has_thought || self.out.has_calls() || !ends || self.before.is_only_marked() {
-                    return self.plain(text, end);
-                }
                 self.out.rethink();
                 self.thought_ended();
-                self.go(end)
+                self.go(c.at())
             }
             Ok(Some(Opener::Recipient)) => {
                 let recipient = c.at();
@@ -103,7 +96,6 @@ impl Parser {
                     }
                     Ok(false) => {
                         c.go(recipient);
-                        self.within.clear();
                         self.block(text, Opener::Recipient, c, last)
                     }
                 }
@@ -112,19 +104,11 @@ impl Parser {
                 let mut found = Found::default();
                 let follows = channel::read(&mut c, &self.tools, &mut found);
                 self.pay(&c);
-                if let Ok(follows) = &follows {
-                    self.is_final = *follows == Follows::Final;
-                }
                 match follows {
-                    Ok(Follows::Call) => {
-                        self.within.clear();
-                        self.certain(text, found, last)
-                    }
-                    Ok(Follows::Answer | Follows::Final) => {
-                        self.within.clear();
+                    Ok(Follows::Call) => self.accept(text, found.calls, Certainty::Certain, found.end),
+                    Ok(Follows::Answer) => {
                         self.out.drop_noise();
                         self.out.text(Place::Content, "\n\n");
-                        self.before.clear();
                         self.go(c.at())
                     }
                     Ok(Follows::Thought) => {
@@ -159,7 +143,6 @@ impl Parser {
     pub(super) fn block<'t>(&mut self, text: &'t str, opener: Opener, mut c: Cursor<'t>, last: bool) -> Step {
         let begin = self.at;
         let behind = c.at();
-        let quoted = self.quoted();
         let mut found = Found::default();
         let closed = if last || self.is_bounded { self.end_of_block(text, behind, opener) } else { None };
         if self.is_bounded && matches!(opener, Opener::Calls(_)) {
@@ -188,10 +171,9 @@ impl Parser {
                     Step::On
                 }
                 Some(end) => {
-                    self.without_its_end(&text[begin..end], found.begun);
+                    self.note_incomplete(&text[begin..end], found.begun);
                     self.plain(text, end)
                 }
-                None if quoted.is_some() => self.plain(text, text.len()),
                 None if self.out.has_calls() && text[behind..].trim().is_empty() => {
                     self.out.noise(&text[begin..]);
                     self.go(text.len())
@@ -201,16 +183,11 @@ impl Parser {
             Err(Stop::More) => {
                 let end = found.end;
                 let begun = found.begun.take();
-                match quoted.or_else(|| (self.is_told() || self.is_forbidden()).then_some(Quoted::Disowned)) {
-                    Some(quoted) if self.state == State::Text => self.quote(text, found, quoted),
-                    Some(_) => self.forbid(text, found),
-                    None => self.accept(text, found.calls, Certainty::Certain, end),
-                };
+                self.accept(text, found.calls, Certainty::Certain, end);
                 match closed {
                     // Only its own text was looked at; what is behind it is still to come.
                     Some(bound) if self.is_bounded => self.plain(text, bound.max(end)),
                     _ if text[end..].trim().is_empty() => self.go(text.len()),
-                    _ if quoted.is_some() => self.plain(text, text.len()),
                     _ => self.cut_off(text, begun),
                 }
             }
@@ -218,7 +195,7 @@ impl Parser {
                 Some(end) if !self.is_bounded => {
                     // It went on beyond its own end: a quote is missing here too.
                     self.is_bounded = true;
-                    self.without_its_end(&text[begin..end], found.begun);
+                    self.note_incomplete(&text[begin..end], found.begun);
                     self.plain(text, end)
                 }
                 _ => {
@@ -226,7 +203,7 @@ impl Parser {
                     self.plain(text, c.seen())
                 }
             },
-            _ => self.certain(text, found, last),
+            _ => self.accept(text, found.calls, Certainty::Certain, found.end),
         }
     }
 
@@ -236,93 +213,10 @@ impl Parser {
         self.ends.first(text, behind, closers, &mut self.work)
     }
 
-    /// Takes calls that are marked as such, unless they are mentioned within a sentence about them.
-    fn certain(&mut self, text: &str, found: Found, last: bool) -> Step {
-        // Its own end says where it ends, whatever follows.
-        let has_end = self.line.is_blank() && text[self.at..].starts_with(openers::LFM2);
-        let mut next = Behind::Nothing;
-        if self.state == State::Text && !has_end {
-            let mut c = Cursor::new(text, found.end, last);
-            let behind = behind(&mut c);
-            self.pay(&c);
-            let Ok(behind) = behind else { return Step::Wait };
-            next = behind;
-        }
-        let end = found.end;
-        if let Some(quoted) = self.shown() {
-            let step = self.quote(text, found, quoted);
-            let (Behind::Call(at) | Behind::Other(at)) = next else { return step };
-            // What is joined to it is shown with it.
-            let step = self.plain(text, at);
-            self.before.showed();
-            return step;
-        }
-        match next {
-            Behind::Words | Behind::Other(_) => {
-                let raw = &text[self.at..end];
-                let is_within = self.before.is_in_sentence();
-                let step = self.plain(text, end);
-                if !is_within {
-                    // Another one that follows may need this one.
-                    self.is_in_doubt = true;
-                    self.out.mention(raw, found.calls);
-                }
-                step
-            }
-            Behind::Call(at) => {
-                self.accept(text, found.calls, Certainty::Certain, end);
-                self.out.noise(&text[end..at]);
-                self.go(at)
-            }
-            Behind::Nothing if self.is_forbidden() => self.forbid(text, found),
-            Behind::Nothing => {
-                let had_calls = self.out.has_calls();
-                let step = self.accept(text, found.calls, Certainty::Certain, end);
-                self.marks_ends = has_end && !had_calls;
-                step
-            }
-        }
-    }
-
-    /// Returns how the words before calls that are marked as such show them, if they do.
-    fn shown(&self) -> Option<Quoted> {
-        if let Some(quoted) = self.quoted() {
-            return Some(quoted);
-        }
-        // Behind words in the channel of gpt-oss that holds the answer.
-        let is_behind_answer = self.state == State::Text && self.is_final && self.before.has_words();
-        // "It looks like this:" speaks of a call, tag or no tag.
-        let is_presented = self.state == State::Text && self.line.is_blank() && self.before.presents();
-        let is_forbidden = self.state == State::Text && self.is_forbidden();
-        (self.is_told() || is_behind_answer || is_presented || is_forbidden).then_some(Quoted::Disowned)
-    }
-
-    /// Returns whether the words right before plainly forbid what is marked as a call.
-    fn is_forbidden(&self) -> bool {
-        match self.state {
-            State::Text => self.line.is_blank() && self.before.forbids(),
-            State::Thought(_) => self.pondered.forbids(),
-        }
-    }
-
-    /// Takes calls of a thought whose own words forbid them: they may be asked about where nothing else comes of it.
-    fn forbid(&mut self, text: &str, found: Found) -> Step {
-        self.out.forbidden(&text[self.at..found.end], found.calls);
-        self.go(found.end)
-    }
-
-    /// Notes a block that could not be read, unless it stands where examples do.
-    pub(super) fn could_not_read(&mut self, text: &str, behind: usize, opener: Opener) {
-        let is_example = self.state != State::Text || self.before.quoted().is_some() || self.before.introduces_example();
-        if self.unread.len() < MAX_UNREAD && !is_example {
-            self.unread.push(Unread::new(text, behind, opener, self.line.is_blank()));
-        }
-    }
-
-    /// Notes a call without its end, unless it stands where examples do.
-    fn without_its_end(&mut self, rest: &str, begun: Option<String>) {
-        if self.quoted().is_none() {
-            self.note_incomplete(rest, begun);
+    /// Notes a block that could not be read.
+    fn could_not_read(&mut self, text: &str, behind: usize, opener: Opener) {
+        if self.unread.len() < MAX_UNREAD && self.state == State::Text {
+            self.unread.extend(Unread::new(text, behind, opener, self.line.is_blank()));
         }
     }
 }
@@ -333,83 +227,8 @@ fn for_everybody(c: &mut Cursor) -> Read<bool> {
     Ok(bare::everybody(c, "")? && c.take(markers::CONTENT)?)
 }
 
-/// Returns whether a closing tag behind words ends what was a thought from the beginning: nothing follows it in its line, or a call does
-/// and the words quote nothing, or it stands between two sentences without a blank, where nobody speaks of it.
-fn ends_thought(c: &mut Cursor, before: &Before) -> Read<bool> {
-    let next = c.peek_or_end()?;
-    if matches!(next, None | Some(b'\n')) || next.is_some_and(|byte| byte.is_ascii_alphanumeric()) && before.ends_sentence() {
-        return Ok(true);
-    }
-    let quotes = before.quotes();
-    loop {
-        c.spaces();
-        if quotes || !c.peek_or_end()?.is_some_and(openers::may_begin) {
-            return Ok(false);
-        }
-        if c.take_any(&openers::ANSWERS)? {
-            return Ok(true);
-        }
-        match openers::find(c)? {
-            Some(Opener::Section | Opener::Noise) => {}
-            // The answer ends there.
-            Some(Opener::Other) => return Ok(true),
-            other => return Ok(other.is_some_and(Opener::begins_call)),
-        }
-    }
-}
-
 /// Returns whether all there is behind the beginning of a list of calls may still become one.
 fn is_nothing_yet(rest: &str) -> bool {
     let rest = rest.trim_ascii_start();
     rest.is_empty() || openers::is_begun(rest)
-}
-
-/// What stands behind a call.
-enum Behind {
-    Nothing,
-    /// The sentence goes on in the same line.
-    Words,
-    /// Another call, which begins here; no more than what joins the two stands between.
-    Call(usize),
-    /// Another call, which begins here, in the place of the first: `or`.
-    Other(usize),
-}
-
-fn behind(c: &mut Cursor) -> Read<Behind> {
-    loop {
-        c.run(|byte| matches!(byte, b' ' | b'\t'))?;
-        let next = c.peek_or_end()?;
-        if !next.is_some_and(openers::may_begin) {
-            let goes_on = next.is_some_and(|byte| byte.is_ascii_alphanumeric() || !byte.is_ascii() || b",.;:!?\"')".contains(&byte));
-            return if goes_on { joined(c) } else { Ok(Behind::Nothing) };
-        }
-        match openers::find(c)? {
-            Some(Opener::Section | Opener::Noise) => {}
-            other if other.is_none() && !matches!(next, Some(b'<' | b']')) => return Ok(Behind::Words),
-            _ => return Ok(Behind::Nothing),
-        }
-    }
-}
-
-/// Steps over what joins two calls: `,` or `;`, and `and`, `then` or `or`.
-fn joined(c: &mut Cursor) -> Read<Behind> {
-    let is_blank = |byte: u8| byte.is_ascii_whitespace();
-    let _ = c.take(",")? || c.take(";")?;
-    let mut is_other = false;
-    for word in ["and", "or", "then"] {
-        c.run(is_blank)?;
-        if c.take(word)? {
-            if c.run(is_blank)?.is_empty() {
-                return Ok(Behind::Words);
-            }
-            is_other |= word == "or";
-        }
-    }
-    let at = c.at();
-    let begins = c.peek_or_end()?.is_some_and(openers::may_begin) && openers::find(c)?.is_some_and(Opener::begins_call);
-    Ok(match (begins, is_other) {
-        (false, _) => Behind::Words,
-        (true, true) => Behind::Other(at),
-        (true, false) => Behind::Call(at),
-    })
 }

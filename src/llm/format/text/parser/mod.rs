@@ -4,23 +4,19 @@ mod open;
 
 use super::call;
 use super::channel;
+use super::collector::Beside;
 use super::collector::Collector;
 use super::collector::Piece;
 use super::collector::Place;
 use super::cursor::Cursor;
-use super::example::Before;
-use super::example::Quoted;
-use super::family::Found;
 use super::fence::Certainty;
 use super::hint::Hint;
 use super::line::Line;
+use super::looks_like;
 use super::openers;
 use super::openers::Opener;
-use super::shaped;
 use super::tools::Tools;
-use super::trailing;
 use super::unread::Unread;
-use super::within::Within;
 use ends::Ends;
 
 /// How much may be looked at again for each byte that came: what one attempt in vain cost must be earned before the next.
@@ -43,7 +39,7 @@ pub enum Part {
     Call,
     /// A whole call, marked as one, that is written in no way that could be read. It is content too.
     Unreadable,
-    /// The same with words behind it, or hardly in the form of one: nobody knows whether it was meant.
+    /// What looks like a call, and is none by where or how it stands. It is content too.
     Unclear,
     /// Not an error by itself: the answer that should follow is missing.
     Reasoning,
@@ -60,10 +56,8 @@ pub struct Parser {
     at: usize,
     state: State,
     line: Line,
-    before: Before,
-    /// The same within a thought.
-    pondered: Before,
-    within: Within,
+    /// The last byte of what was said.
+    last: u8,
     /// A thought may begin here: nothing was said since the beginning, or since a call.
     may_think: bool,
     has_thought: bool,
@@ -80,18 +74,10 @@ pub struct Parser {
     /// An element without an end was met within an argument: from now on none is followed.
     is_flat: bool,
     header: Header,
-    /// It is in the channel of gpt-oss that holds the answer, where calls do not belong.
-    is_final: bool,
     /// A call in the open without an end was met: no more of them are looked for.
     is_closed: bool,
     /// Somebody else's turn has begun: nothing behind it is part of the answer.
     is_over: bool,
-    /// Calls were met that stand where examples do.
-    has_quoted: bool,
-    /// Words stood right behind a call, so that nobody knows whether that one was meant, or one that follows.
-    is_in_doubt: bool,
-    /// The calls so far mark their own ends, so that words behind them say nothing of whether they were meant.
-    marks_ends: bool,
     incomplete: Option<Incomplete>,
     /// The first blocks that could not be read.
     unread: Vec<Unread>,
@@ -137,9 +123,7 @@ impl Parser {
             at: 0,
             state: thought.map_or(State::Text, State::Thought),
             line: Line::default(),
-            before: Before::default(),
-            pondered: Before::default(),
-            within: Within::default(),
+            last: b'\n',
             may_think: true,
             has_thought: thought.is_some(),
             has_pondered: false,
@@ -149,24 +133,13 @@ impl Parser {
             is_bounded: false,
             is_flat: false,
             header: Header::Possible,
-            is_final: false,
             is_closed: false,
             is_over: false,
-            has_quoted: false,
-            is_in_doubt: false,
-            marks_ends: false,
             incomplete: None,
             unread: Vec::new(),
             ends: Ends::default(),
             work: 0,
         }
-    }
-
-    /// Looks only for calls that a token marks: no fences, no bare objects.
-    #[must_use]
-    pub fn marked_only(mut self, wanted: bool) -> Self {
-        self.is_closed |= wanted;
-        self
     }
 
     /// Keeps the blanks that the text begins with: it goes on with another one.
@@ -199,11 +172,6 @@ impl Parser {
         self.is_over
     }
 
-    /// Returns whether words may stand behind the calls: each marks its own end, as its model was taught to.
-    pub fn marks_ends(&self) -> bool {
-        self.marks_ends
-    }
-
     /// Says that nothing more comes; returns what is missing.
     pub fn finish(mut self, on: &mut dyn FnMut(Piece)) -> Option<Incomplete> {
         self.close(on)
@@ -222,23 +190,21 @@ impl Parser {
         if self.incomplete.is_none() {
             self.incomplete = std::mem::take(&mut self.unread).into_iter().find_map(|unread| unread.settle(&self.tools));
         }
-        if self.incomplete.is_none() && !self.out.has_calls() && !self.has_quoted && !self.is_closed {
-            self.ask_about_unmarked();
+        if self.incomplete.is_none() && !self.out.has_calls() {
+            self.incomplete = self.looks_like_call();
         }
         if self.incomplete.is_none() && matches!(self.state, State::Thought(_)) && !self.out.has_calls() {
             self.incomplete = Some(Incomplete { part: Part::Reasoning, name: None, text: String::new() });
         }
     }
 
-    /// Has what seems to be a call, and stands where none is looked for, asked about.
-    fn ask_about_unmarked(&mut self) {
-        let trailing = self.out.whole().and_then(|text| trailing::calls(text, &self.tools)).map(|(raw, calls)| (raw.to_owned(), calls));
-        if let Some((raw, calls)) = trailing {
-            self.out.mention(&raw, calls);
-        } else if let Some(name) = shaped::named(self.out.head(), &self.tools) {
-            let (name, text) = (Some(name.to_owned()), self.out.head().to_owned());
-            self.incomplete = Some(Incomplete { part: Part::Unclear, name, text });
+    /// Returns what looks like a call in the content.
+    fn looks_like_call(&mut self) -> Option<Incomplete> {
+        if let Some(Beside { name, raw }) = self.out.take_beside() {
+            return Some(Incomplete { part: Part::Unclear, name: Some(name), text: raw });
         }
+        let name = looks_like::named(self.out.head(), &self.tools)?;
+        Some(Incomplete { part: Part::Unclear, name: Some(name), text: self.out.head().to_owned() })
     }
 
     fn run(&mut self, last: bool) {
@@ -284,9 +250,8 @@ impl Parser {
         let is_blank = text.bytes().all(|byte| byte.is_ascii_whitespace());
         self.has_ended &= is_blank;
         self.has_pondered |= !is_blank && self.state != State::Text;
+        self.last = text.as_bytes().last().copied().unwrap_or(self.last);
         if self.state == State::Text {
-            self.before.add(text);
-            self.within.add(text);
             self.may_think &= is_blank;
             if !is_blank {
                 self.header = match self.header {
@@ -294,8 +259,6 @@ impl Parser {
                     Header::Possible | Header::Passed => Header::Passed,
                 };
             }
-        } else {
-            self.pondered.add(text);
         }
         let place = self.place();
         self.out.text(place, text);
@@ -334,45 +297,25 @@ impl Parser {
         self.work += looked as u64;
     }
 
-    /// Returns whether what is here is part of what the words before it tell: they opened what holds it, a call that they show stands right
-    /// before it, or words stood behind one.
-    fn is_told(&self) -> bool {
-        self.state == State::Text && (self.is_in_doubt || self.before.is_behind_shown() || self.within.is_open())
-    }
-
-    /// Returns how what is here is quoted, if it is.
-    fn quoted(&self) -> Option<Quoted> {
-        if self.state == State::Text { self.before.quoted() } else { None }
-    }
-
-    /// Makes calls that stand where examples do content, as a whole: nobody is to find one of them in a part of it. Those that may have been
-    /// meant all the same can be asked about.
-    fn quote(&mut self, text: &str, found: Found, quoted: Quoted) -> Step {
-        let raw = &text[self.at..found.end];
-        let step = self.plain(text, found.end);
-        self.before.showed();
-        self.has_quoted = true;
-        if quoted != Quoted::Said {
-            self.out.mention(raw, found.calls);
-        }
-        step
+    /// Returns whether words stand on the line under way, and a blank or a bracket behind them: the sentence goes on.
+    fn is_mid_line(&self) -> bool {
+        !self.line.is_blank() && matches!(self.last, b' ' | b'\t' | b'(' | b'"' | b'\'')
     }
 
     /// Takes the calls in the text up to `end`.
     fn accept(&mut self, text: &str, calls: Vec<super::Call>, certainty: Certainty, end: usize) -> Step {
-        self.marks_ends = false;
         for unread in &mut self.unread {
             unread.note(&calls);
         }
+        let raw = &text[self.at..end];
         if certainty == Certainty::Certain && self.state == State::Text {
-            self.out.certain(calls);
+            self.out.certain(raw, calls, !self.has_thought);
         } else {
             let place = self.place();
-            self.out.likely(place, &text[self.at..end], calls);
+            self.out.likely(place, raw, calls);
         }
-        self.before.clear();
-        self.pondered.clear();
         self.line.restart();
+        self.last = b'\n';
         self.may_think = true;
         self.go(end)
     }
@@ -435,9 +378,6 @@ impl Parser {
         self.header = if self.out.has_content() { Header::Passed } else { Header::Possible };
         self.may_think = true;
         self.line.restart();
-        self.before.clear();
-        self.pondered.clear();
-        self.within.clear();
     }
 
     #[cfg(test)]

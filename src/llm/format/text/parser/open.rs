@@ -9,14 +9,12 @@ use crate::format::text::call;
 use crate::format::text::cursor::Cursor;
 use crate::format::text::cursor::Read;
 use crate::format::text::cursor::Stop;
-use crate::format::text::example::Quoted;
 use crate::format::text::family::Found;
 use crate::format::text::fence;
 use crate::format::text::fence::Certainty;
 use crate::format::text::line::MARKS_MAX;
 use crate::format::text::markers;
 use crate::format::text::openers;
-use crate::format::text::openers::Opener;
 
 impl Parser {
     /// Reads a fence, or code within a line.
@@ -34,12 +32,8 @@ impl Parser {
         let result = if may_be { fence::read(&mut c, marks, &self.tools, &mut found) } else { Err(Stop::No) };
         self.is_flat |= c.is_unbalanced();
         self.pay(&c);
-        let seen = c.seen();
         if let Some(step) = self.likely(text, result, found, last) {
             return step;
-        }
-        if may_be {
-            self.could_not_read_open(text, seen);
         }
         self.line.code(mark, marks.len());
         self.say(&text[begin..behind]);
@@ -81,7 +75,6 @@ impl Parser {
         if let Some(step) = self.likely(text, result, found, last) {
             return step;
         }
-        self.could_not_read_open(text, seen);
         self.plain(text, seen)
     }
 
@@ -116,8 +109,6 @@ impl Parser {
     /// Begins with words for everybody.
     pub(super) fn for_everybody(&mut self, at: usize) -> Step {
         self.header = Header::Passed;
-        self.before.clear();
-        self.within.clear();
         self.line.restart();
         self.line.addresses();
         self.go(at)
@@ -131,47 +122,18 @@ impl Parser {
         }
     }
 
-    /// Notes what begins as the object of a call, bare or in a fence, where no call was read.
-    fn could_not_read_open(&mut self, text: &str, seen: usize) {
-        let begin = self.at;
-        let seen = &text[begin..text.floor_char_boundary(seen)];
-        let fence = if seen.starts_with(['`', '~']) { seen.find('\n').unwrap_or(seen.len()) } else { 0 };
-        if seen[fence..].trim_start().starts_with('{') && !self.is_closed && !self.before.disowns() {
-            self.could_not_read(&text[begin..], fence, Opener::Noise);
-        }
-    }
-
     /// Settles what may be a call in the open; `None` where it is none.
     fn likely(&mut self, text: &str, result: Read<Certainty>, found: Found, last: bool) -> Option<Step> {
         match result {
             Err(Stop::More) if !last => Some(Step::Wait),
             Ok(_) if found.calls.is_empty() => None,
-            Ok(_) if self.before.introduces_example() => Some(self.quote(text, found, Quoted::Said)),
-            Ok(_) if self.before.quoted() == Some(Quoted::List) => Some(self.quote(text, found, Quoted::List)),
-            Ok(_) if self.before.quotes() => None,
-            Ok(_)
-                if self.is_final
-                    || self.is_in_doubt
-                    || self.within.is_open() && !text[self.at..].starts_with(">>>")
-                    || self.before.disowns()
-                    || self.before.shows()
-                    || self.before.explains()
-                    || self.before.follows_code()
-                    || self.before.goes_on_showing() =>
-            {
-                Some(self.quote(text, found, Quoted::Disowned))
-            }
-            Ok(Certainty::Program) if self.before.advises() || self.before.describes() => Some(self.quote(text, found, Quoted::Disowned)),
-            Ok(certainty) => {
-                let open = self.hint.is_some_and(|hint| hint.open);
-                Some(self.accept(text, found.calls, if open { Certainty::Certain } else { certainty }, found.end))
-            }
+            Ok(certainty) => Some(self.accept(text, found.calls, certainty, found.end)),
             Err(Stop::More) => {
                 let rest = &text[self.at..];
                 let is_ours = found.begun.is_some() || call::begun_name(rest).is_some_and(|name| self.tools.resolve(name).is_some());
                 // A fence that is not closed may have been cut with the call in it, and goes on in the next answer.
-                let is_shown = behind_fence(rest).is_some_and(|words| !words.is_empty() || self.before.introduces_example());
-                if is_ours && found.calls.is_empty() && !is_shown {
+                let is_alone = self.out.is_empty() && behind_fence(rest).is_none_or(str::is_empty);
+                if is_ours && found.calls.is_empty() && (found.is_marked || is_alone) {
                     return Some(self.cut_off(text, found.begun));
                 }
                 // Its end is missing, so nobody knows what else lies within; once is enough.
