@@ -23,6 +23,7 @@ use super::ToolTold;
 use super::Usage;
 use super::newer;
 use podbay_wire::Memo;
+use podbay_wire::Program;
 
 /// Something that happened, and when.
 ///
@@ -249,6 +250,14 @@ pub enum Kind {
         call: String,
         text: String,
     },
+    /// Which programs the call started, as the sandbox tells it; right before its end.
+    CallRan {
+        call: String,
+        programs: Vec<Program>,
+        /// How often others were started than are listed.
+        #[serde(default, skip_serializing_if = "is_none")]
+        n_more: u64,
+    },
     CallFinished {
         call: String,
         name: String,
@@ -358,6 +367,11 @@ pub enum Kind {
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
 fn is_zero(n: &u32) -> bool {
+    *n == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
+fn is_none(n: &u64) -> bool {
     *n == 0
 }
 

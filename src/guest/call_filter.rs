@@ -3,7 +3,8 @@
 //! It takes landlock away: a rule of a command's own would hold files that have lost their names where nobody finds them. And it decides
 //! on `ptrace`, which is for calls in a domain alone, because without one a command could trace all others.
 //!
-//! One option of `ptrace` can keep processes from ending, so that the supervisor is asked about it: see [`exit_stop`](super::exit_stop).
+//! One option of `ptrace` can keep processes from ending, so that the supervisor is asked about it: see [`exit_stop`](super::exit_stop). And
+//! it is asked about each program that begins: see [`gate`](super::gate). One filter asks about all of it, since a process can have one that asks.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -21,59 +22,115 @@ pub(super) enum Tracing {
     Own,
 }
 
+/// Which calls the supervisor is asked about besides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Watched {
+    /// Each program that stands there and has not begun.
+    pub(super) begun: bool,
+}
+
 /// What a filter sees: the number of the call, then the machine, the caller's place and six arguments of eight bytes.
 const NUMBER: u32 = 0;
-/// The lower halves of the request and of its data, where all bits of interest are. What has others set is no request that the kernel knows.
-const REQUEST: u32 = 16;
-const DATA: u32 = 16 + 3 * 8;
+/// The lower halves of the first and of the fourth argument, where all bits of interest are. A request of `ptrace` that has others set is none that
+/// the kernel knows.
+const FIRST: u32 = 16;
+const FOURTH: u32 = 16 + 3 * 8;
 
 const LANDLOCK: [i64; 3] = [libc::SYS_landlock_create_ruleset, libc::SYS_landlock_add_rule, libc::SYS_landlock_restrict_self];
 
 const EPERM: u32 = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
 const ENOSYS: u32 = libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32;
+const ASK: u32 = libc::SECCOMP_RET_USER_NOTIF;
+
+/// By which a program sets up its first thread's own memory before it begins, once.
+#[cfg(target_arch = "x86_64")]
+const CHECKPOINT: (i64, Option<u32>) = (libc::SYS_arch_prctl, Some(0x1002));
+#[cfg(not(target_arch = "x86_64"))]
+const CHECKPOINT: (i64, Option<u32>) = (libc::SYS_set_tid_address, None);
+
+/// `SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV`, since Linux 5.19: a question that is looked at is not asked anew for each signal.
+const WAIT_KILLABLE: libc::c_ulong = 1 << 5;
 
 /// Puts the filter on this process and all that come from it. Returns where the kernel asks about what is not decided by it.
-pub(super) fn apply(tracing: Tracing) -> io::Result<Option<OwnedFd>> {
+pub(super) fn apply(tracing: Tracing, watched: Watched) -> io::Result<Option<OwnedFd>> {
     nix::sys::prctl::set_no_new_privs()?;
-    if tracing == Tracing::Refused {
-        install(&program(EPERM, EPERM), 0)?;
-        return Ok(None);
-    }
-    match install(&program(libc::SECCOMP_RET_ALLOW, libc::SECCOMP_RET_USER_NOTIF), libc::SECCOMP_FILTER_FLAG_NEW_LISTENER) {
-        Ok(listener) => Ok(Some(own(listener))),
-        // Somebody outside is asked about other calls already, and the kernel allows one to be asked.
-        Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
-            install(&program(libc::SECCOMP_RET_ALLOW, EPERM), 0)?;
-            Ok(None)
+    if tracing == Tracing::Own || watched != Watched::default() {
+        match listen(&program(tracing, Some(watched))) {
+            Ok(listener) => return Ok(Some(listener)),
+            // Somebody outside is asked about other calls already, and the kernel allows one to be asked; or it asks nobody.
+            Err(error) if matches!(error.raw_os_error(), Some(libc::EBUSY | libc::EINVAL)) => {}
+            Err(error) => return Err(error),
         }
-        Err(error) => Err(error),
     }
+    install(&program(tracing, None), 0)?;
+    Ok(None)
 }
 
-/// Returns the filter: what it answers to `ptrace`, and to requests of it that set [`TRACE_EXIT`].
-fn program(ptrace: u32, trace_exit: u32) -> [sock_filter; 14] {
-    const LOAD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
-    const IS: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
-    const HAS: u32 = libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K;
-    const ANSWER: u32 = libc::BPF_RET | libc::BPF_K;
-    // The last two numbers say how many steps are left out: where it is so, and where not.
-    let step = |code: u32, k: u32, jt: u8, jf: u8| sock_filter { code: code as u16, jt, jf, k };
-    [
-        step(LOAD, NUMBER, 0, 0),
-        step(IS, LANDLOCK[0] as u32, 11, 0),
-        step(IS, LANDLOCK[1] as u32, 10, 0),
-        step(IS, LANDLOCK[2] as u32, 9, 0),
-        step(IS, libc::SYS_ptrace as u32, 0, 5),
-        step(LOAD, REQUEST, 0, 0),
+/// Has the kernel ask about `getppid` of this thread, to see whether it asks at all.
+pub(super) fn ask_about_parents() -> io::Result<OwnedFd> {
+    nix::sys::prctl::set_no_new_privs()?;
+    let mut steps = vec![step(LOAD, NUMBER, 0, 0)];
+    steps.extend(answer_to(libc::SYS_getppid, ASK));
+    steps.push(step(ANSWER, libc::SECCOMP_RET_ALLOW, 0, 0));
+    listen(&steps)
+}
+
+fn listen(program: &[sock_filter]) -> io::Result<OwnedFd> {
+    let listener = match install(program, libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | WAIT_KILLABLE) {
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => install(program, libc::SECCOMP_FILTER_FLAG_NEW_LISTENER)?,
+        listener => listener?,
+    };
+    Ok(own(listener))
+}
+
+const LOAD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
+const IS: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
+const HAS: u32 = libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K;
+const ANSWER: u32 = libc::BPF_RET | libc::BPF_K;
+
+/// The last two numbers say how many steps are left out: where it is so, and where not.
+fn step(code: u32, k: u32, jt: u8, jf: u8) -> sock_filter {
+    sock_filter { code: code as u16, jt, jf, k }
+}
+
+/// Returns the steps that give one answer to a call.
+fn answer_to(call: i64, answer: u32) -> [sock_filter; 2] {
+    [step(IS, call as u32, 0, 1), step(ANSWER, answer, 0, 0)]
+}
+
+/// Returns the filter; without `asked` nobody can be asked.
+fn program(tracing: Tracing, asked: Option<Watched>) -> Vec<sock_filter> {
+    let (ptrace, trace_exit) = match (tracing, asked) {
+        (Tracing::Refused, _) => (EPERM, EPERM),
+        (Tracing::Own, Some(_)) => (libc::SECCOMP_RET_ALLOW, ASK),
+        (Tracing::Own, None) => (libc::SECCOMP_RET_ALLOW, EPERM),
+    };
+    let mut steps = vec![step(LOAD, NUMBER, 0, 0)];
+    steps.extend(LANDLOCK.iter().flat_map(|&call| answer_to(call, ENOSYS)));
+    steps.extend([
+        step(IS, libc::SYS_ptrace as u32, 0, 7),
+        step(LOAD, FIRST, 0, 0),
         step(IS, libc::PTRACE_SEIZE, 1, 0),
-        step(IS, libc::PTRACE_SETOPTIONS, 0, 3),
-        step(LOAD, DATA, 0, 0),
-        step(HAS, TRACE_EXIT, 2, 1),
-        step(ANSWER, libc::SECCOMP_RET_ALLOW, 0, 0),
+        step(IS, libc::PTRACE_SETOPTIONS, 0, 2),
+        step(LOAD, FOURTH, 0, 0),
+        step(HAS, TRACE_EXIT, 1, 0),
         step(ANSWER, ptrace, 0, 0),
         step(ANSWER, trace_exit, 0, 0),
-        step(ANSWER, ENOSYS, 0, 0),
-    ]
+    ]);
+    if asked.is_some_and(|asked| asked.begun) {
+        match CHECKPOINT {
+            (call, None) => steps.extend(answer_to(call, ASK)),
+            (call, Some(code)) => steps.extend([
+                step(IS, call as u32, 0, 4),
+                step(LOAD, FIRST, 0, 0),
+                step(IS, code, 0, 1),
+                step(ANSWER, ASK, 0, 0),
+                step(ANSWER, libc::SECCOMP_RET_ALLOW, 0, 0),
+            ]),
+        }
+    }
+    steps.push(step(ANSWER, libc::SECCOMP_RET_ALLOW, 0, 0));
+    steps
 }
 
 /// Returns what the kernel does, which is a descriptor where a listener is asked for.
@@ -110,7 +167,7 @@ mod tests {
     #[test]
     fn without_a_domain_nobody_traces_and_landlock_is_not_there() {
         alone(|| {
-            assert!(apply(Tracing::Refused).expect("applied").is_none());
+            assert!(apply(Tracing::Refused, Watched::default()).expect("applied").is_none());
             assert_eq!((trace(0), trace(TRACE_EXIT)), (Errno::EPERM, Errno::EPERM));
             for call in LANDLOCK {
                 assert_eq!(called(call, [-1; 4]), Errno::ENOSYS);
@@ -121,10 +178,10 @@ mod tests {
     #[test]
     fn where_somebody_else_is_asked_already_the_one_option_is_refused_and_all_else_is_let_through() {
         alone(|| {
-            let listener = apply(Tracing::Own).expect("applied");
+            let listener = apply(Tracing::Own, Watched::default()).expect("applied");
             assert!(listener.is_some(), "nobody else is asked");
             assert_eq!((trace(0), called(LANDLOCK[0], [-1; 4])), (Errno::ESRCH, Errno::ENOSYS));
-            assert!(apply(Tracing::Own).expect("applied").is_none());
+            assert!(apply(Tracing::Own, Watched::default()).expect("applied").is_none());
             assert_eq!((trace(0), trace(TRACE_EXIT), trace(TRACE_EXIT | 1)), (Errno::ESRCH, Errno::EPERM, Errno::EPERM));
         });
     }

@@ -9,48 +9,16 @@
 //! which are younger still.
 
 use std::fs;
-use std::os::fd::AsFd;
-use std::os::fd::AsRawFd;
-use std::os::fd::BorrowedFd;
-use std::os::fd::OwnedFd;
 
 use super::family::stat;
+use super::gate::Question;
 
 /// `PTRACE_O_TRACEEXIT`, which libc names for some systems only.
 pub(super) const TRACE_EXIT: u32 = 0x40;
 
-/// Where the kernel asks. Who made the call waits for the answer, and gets an error when this is closed.
-pub(super) struct Listener(OwnedFd);
-
-impl Listener {
-    pub(super) fn new(fd: OwnedFd) -> Self {
-        Self(fd)
-    }
-
-    /// Answers one question; to be called when there is one.
-    #[expect(unsafe_code, reason = "neither nix nor seccompiler has these requests")]
-    pub(super) fn answer(&self) {
-        let fd = self.0.as_raw_fd();
-        // SAFETY: it consists of numbers, which may be zero; the kernel wants it so.
-        let mut asked: libc::seccomp_notif = unsafe { std::mem::zeroed() };
-        // SAFETY: the kernel fills what it is given. Whoever asked may be gone by now, which is an error.
-        if unsafe { libc::ioctl(fd, libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut asked) } != 0 {
-            return;
-        }
-        let is_older = is_older(asked.pid as i32, asked.data.args[1] as i32);
-        let mut answer = libc::seccomp_notif_resp { id: asked.id, val: 0, error: -libc::EPERM, flags: 0 };
-        if is_older {
-            (answer.error, answer.flags) = (0, libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32);
-        }
-        // SAFETY: the kernel reads what it is given.
-        unsafe { libc::ioctl(fd, libc::SECCOMP_IOCTL_NOTIF_SEND, &raw const answer) };
-    }
-}
-
-impl AsFd for Listener {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
+/// Returns whether a process may trace another one so.
+pub(super) fn may_stop(question: &Question) -> bool {
+    is_older(question.thread, question.arguments[1] as i32)
 }
 
 /// Returns whether the process of one thread was certainly made before the process of another.

@@ -12,6 +12,7 @@ use nix::unistd::AccessFlags;
 
 use super::cgroup::Cgroup;
 use super::disk::Room;
+use super::gate;
 use super::mounts;
 use super::shell::Shell;
 use podbay_wire as wire;
@@ -53,6 +54,7 @@ pub(super) fn find(workspace: &Path, cgroup: &Cgroup, shell: Option<&Shell>) -> 
         workspace_names: names,
         shell: shell.map_or(wire::Shell::Plain, Shell::language),
         mounts: mounts::below(workspace).into_iter().take(MAX_MOUNTS).collect(),
+        exec_gate: gate::find(),
     }
 }
 

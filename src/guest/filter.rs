@@ -28,6 +28,7 @@ use seccompiler::TargetArch;
 
 use super::call_filter;
 use super::call_filter::Tracing;
+use super::call_filter::Watched;
 
 const SET_ID_BITS: [u64; 2] = [0o4000, 0o2000];
 
@@ -112,7 +113,7 @@ const SYS_FILE_SETATTR: i64 = 469;
 /// taken off.
 pub fn apply() -> io::Result<()> {
     begin()?;
-    call_filter::apply(Tracing::Refused).map(drop)
+    call_filter::apply(Tracing::Refused, Watched::default()).map(drop)
 }
 
 /// Puts on all of it but what a call's supervisor decides: see [`call_filter`](super::call_filter).

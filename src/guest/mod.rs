@@ -27,6 +27,7 @@ mod exit_stop;
 mod facts;
 mod family;
 mod filter;
+mod gate;
 mod grown;
 mod home;
 mod host;

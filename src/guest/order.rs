@@ -3,6 +3,8 @@
 //! Both ends are the same program, so the form is the simplest that works: lengths and bytes. It is not JSON because arguments are
 //! bytes, and 120 KB of them must fit a socket's buffer.
 
+use podbay_wire::Programs;
+
 /// Longest message; a socket's buffer holds 208 KiB.
 pub(super) const MAX_ORDER: usize = 192 * 1024;
 
@@ -22,11 +24,13 @@ pub(super) struct Order {
     pub(super) no_writing: bool,
     /// Under which number it finds the sixth descriptor; 0: there is none.
     pub(super) report: u32,
+    /// The programs that it starts go through the [gate](super::gate).
+    pub(super) gated: bool,
 }
 
 impl Order {
     pub(super) fn encode(&self) -> Vec<u8> {
-        let mut bytes = vec![u8::from(self.terminal) | u8::from(self.no_writing) << 1];
+        let mut bytes = vec![u8::from(self.terminal) | u8::from(self.no_writing) << 1 | u8::from(self.gated) << 2];
         bytes.extend(self.report.to_ne_bytes());
         put(&mut bytes, &self.program);
         put_list(&mut bytes, &self.argv);
@@ -40,8 +44,8 @@ impl Order {
         let program = take(&mut rest)?;
         let argv = take_list(&mut rest)?;
         let environment = take_list(&mut rest)?;
-        let (terminal, no_writing) = (flags & 1 != 0, flags & 2 != 0);
-        rest.is_empty().then_some(Order { argv, program, environment, terminal, no_writing, report })
+        let (terminal, no_writing, gated) = (flags & 1 != 0, flags & 2 != 0, flags & 4 != 0);
+        rest.is_empty().then_some(Order { argv, program, environment, terminal, no_writing, report, gated })
     }
 }
 
@@ -134,30 +138,43 @@ impl Stage {
 }
 
 /// What a supervisor (or, when there is none, the spawner) tells of its command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Report {
-    Started { supervisor: i32, pid: i32 },
-    Failed { stage: Stage, errno: i32 },
-    Ended { status: i32, n_survivors: i32 },
+    Started {
+        supervisor: i32,
+        pid: i32,
+    },
+    Failed {
+        stage: Stage,
+        errno: i32,
+    },
+    /// What the command has started; right before its end.
+    Ran(Programs),
+    Ended {
+        status: i32,
+        n_survivors: i32,
+    },
 }
 
 impl Report {
-    pub(super) const SIZE: usize = 9;
-
-    pub(super) fn encode(self) -> [u8; Self::SIZE] {
+    pub(super) fn encode(&self) -> Vec<u8> {
         let (tag, first, second) = match self {
-            Report::Started { supervisor, pid } => (b'S', supervisor, pid),
-            Report::Failed { stage, errno } => (b'F', stage.code(), errno),
-            Report::Ended { status, n_survivors } => (b'E', status, n_survivors),
+            Report::Started { supervisor, pid } => (b'S', *supervisor, *pid),
+            Report::Failed { stage, errno } => (b'F', stage.code(), *errno),
+            Report::Ended { status, n_survivors } => (b'E', *status, *n_survivors),
+            Report::Ran(programs) => {
+                let json = serde_json::to_vec(programs).expect("plain data always has a JSON form");
+                return [b"R".to_vec(), json].concat();
+            }
         };
-        let mut bytes = [tag; Self::SIZE];
-        bytes[1..5].copy_from_slice(&first.to_ne_bytes());
-        bytes[5..].copy_from_slice(&second.to_ne_bytes());
-        bytes
+        [&[tag][..], &first.to_ne_bytes(), &second.to_ne_bytes()].concat()
     }
 
     pub(super) fn decode(bytes: &[u8]) -> Option<Report> {
         let (&tag, rest) = bytes.split_first()?;
+        if tag == b'R' {
+            return serde_json::from_slice(rest).ok().map(Report::Ran);
+        }
         let (first, rest) = rest.split_first_chunk::<4>()?;
         let first = i32::from_ne_bytes(*first);
         let second = i32::from_ne_bytes(rest.try_into().ok()?);
@@ -183,9 +200,10 @@ mod tests {
             terminal: true,
             no_writing: false,
             report: 9,
+            gated: false,
         };
         assert_eq!(Order::decode(&order.encode()), Some(order.clone()));
-        let other = Order { terminal: false, no_writing: true, ..order.clone() };
+        let other = Order { terminal: false, no_writing: true, gated: true, ..order.clone() };
         assert_eq!(Order::decode(&other.encode()), Some(other));
         let bytes = order.encode();
         for cut in 0..bytes.len() {
@@ -198,10 +216,11 @@ mod tests {
         for report in [
             Report::Started { supervisor: 7, pid: 8 },
             Report::Failed { stage: Stage::Execute, errno: 2 },
+            Report::Ran(Programs { listed: Vec::new(), n_more: 5 }),
             Report::Ended { status: 0x8b, n_survivors: 3 },
         ] {
             assert_eq!(Report::decode(&report.encode()), Some(report));
         }
-        assert_eq!(Report::decode(b"E123"), None);
+        assert_eq!((Report::decode(b"E123"), Report::decode(b"R{"), Report::decode(b"")), (None, None, None));
     }
 }

@@ -19,6 +19,7 @@ use super::order::Report;
 use super::order::Stop;
 use super::spawner::pair;
 use super::unix::receive;
+use super::unix::receive_whole;
 use super::unix::send;
 use super::unix::set_nonblocking;
 use super::unix::watch;
@@ -69,16 +70,13 @@ pub(super) struct Control {
 impl Control {
     /// Returns the next report; `None`: the supervisor is gone.
     pub(super) async fn next(&self) -> Option<Report> {
-        let mut buffer = [0; Report::SIZE];
-        let mut receive_report = |socket: &OwnedFd| match receive(socket.as_fd(), &mut buffer) {
+        let mut receive_report = |socket: &OwnedFd| match receive_whole(socket.as_fd()) {
             // A supervisor that ends with an order unread resets the socket, and the kernel tells that before the last report.
-            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => receive(socket.as_fd(), &mut buffer),
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => receive_whole(socket.as_fd()),
             result => result,
         };
-        match self.socket.async_io(Interest::READABLE, &mut receive_report).await {
-            Ok((length, _)) if length > 0 => Report::decode(&buffer[..length]),
-            _ => None,
-        }
+        let message = self.socket.async_io(Interest::READABLE, &mut receive_report).await.ok()?;
+        Report::decode(&message)
     }
 
     /// Tells the supervisor to end what it owns. The socket takes these few bytes at once, and if it is gone there is nothing to end.

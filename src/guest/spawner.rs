@@ -145,7 +145,7 @@ impl Spawner {
         // An order without its control socket cannot be answered at all.
         let Some(control) = fds.next() else { return };
         let (Some(stdin), Some(stdout), Some(stderr), Some(directory)) = (fds.next(), fds.next(), fds.next(), fds.next()) else {
-            return tell(&control, Report::Failed { stage: Stage::Order, errno: libc::EINVAL });
+            return tell(&control, &Report::Failed { stage: Stage::Order, errno: libc::EINVAL });
         };
         let stdio = Stdio { stdin, stdout, stderr, directory, report: fds.next() };
         match fork_single_threaded() {
@@ -159,13 +159,13 @@ impl Spawner {
                 // A panic must not unwind into the loop of the spawner, of which this is a copy.
                 let _ = catch_unwind(AssertUnwindSafe(|| match Order::decode(order) {
                     Some(order) => supervise(&order, stdio, &control, domain),
-                    None => tell(&control, Report::Failed { stage: Stage::Order, errno: libc::EINVAL }),
+                    None => tell(&control, &Report::Failed { stage: Stage::Order, errno: libc::EINVAL }),
                 }));
                 exit_now(1)
             }
             Err(error) => {
                 let errno = error.raw_os_error().unwrap_or(libc::EAGAIN);
-                tell(&control, Report::Failed { stage: Stage::Fork, errno });
+                tell(&control, &Report::Failed { stage: Stage::Fork, errno });
             }
         }
     }

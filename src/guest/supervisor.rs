@@ -1,6 +1,7 @@
 //! One process per call: it starts the command, owns everything that comes of it, and ends it all.
 //!
-//! It first enters a domain of its own, in which the whole call then is, and puts on the last filter: no command can undo either.
+//! It first enters a domain of its own, in which the whole call then is. Its first child puts on the last filter before it becomes the command:
+//! no command can undo either. What that filter leaves undecided this process is asked about, so that it is not under the filter itself.
 //! It is a subreaper in a session of its own: a process that leaves its group, its session or its parent still ends up below it. It
 //! holds no descriptor of the command's, so that an output ends when the last process of the call does.
 
@@ -8,7 +9,10 @@ use std::fs::File;
 use std::io;
 use std::io::Read;
 use std::os::fd::AsFd;
+use std::os::fd::AsRawFd;
 use std::os::fd::OwnedFd;
+use std::os::fd::RawFd;
+use std::sync::Arc;
 use std::time::Duration;
 use std::time::Instant;
 
@@ -24,10 +28,10 @@ use nix::sys::signalfd::SignalFd;
 
 use super::call_filter;
 use super::call_filter::Tracing;
+use super::call_filter::Watched;
 use super::child::Stdio;
 use super::child::become_command;
 use super::domain::Domain;
-use super::exit_stop::Listener;
 use super::family::ask_to_end;
 use super::family::descendants;
 use super::family::end_all;
@@ -35,10 +39,13 @@ use super::family::kill_at_once;
 use super::family::kill_trees;
 use super::family::own_children;
 use super::family::stat;
+use super::gate::Gate;
+use super::gate::Listener;
 use super::order::Order;
 use super::order::Report;
 use super::order::Stage;
 use super::order::Stop;
+use super::spawner::pair;
 use super::unix::Fork;
 use super::unix::Reaped;
 use super::unix::exit_now;
@@ -64,7 +71,7 @@ const ORPHANED: Duration = Duration::from_secs(10);
 pub(super) fn supervise(order: &Order, stdio: Stdio, control: &OwnedFd, domain: Option<Domain>) -> ! {
     match start(order, stdio, control, domain) {
         Ok(begun) => watch(begun, control),
-        Err(report) => tell(control, report),
+        Err(report) => tell(control, &report),
     }
     exit_now(0)
 }
@@ -73,7 +80,7 @@ pub(super) fn supervise(order: &Order, stdio: Stdio, control: &OwnedFd, domain: 
 struct Begun {
     pid: i32,
     signals: SignalFd,
-    listener: Option<Listener>,
+    gate: Option<Arc<Gate>>,
     /// Says why it could not become the command, as one [`Report`]; closed without a word when it did.
     failure: File,
 }
@@ -86,29 +93,61 @@ fn start(order: &Order, stdio: Stdio, control: &OwnedFd, domain: Option<Domain>)
         nix::sys::prctl::set_child_subreaper(true)?;
         let signals = SignalFd::with_flags(&SigSet::from(Signal::SIGCHLD), SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?;
         let (failure, writer) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
-        let gate = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
+        let start = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
+        let filtered = pair()?;
         let tracing = if domain.is_some() { Tracing::Own } else { Tracing::Refused };
         domain.map_or(Ok(()), Domain::enter)?;
-        let listener = call_filter::apply(tracing)?.map(Listener::new);
-        Ok((signals, listener, failure, writer, gate))
+        Ok((signals, failure, writer, start, filtered, tracing))
     };
-    let (signals, listener, failure, writer, (gate, opener)) = prepare().map_err(failed(Stage::Prepare))?;
+    let (signals, failure, writer, (start, starter), (told, teller), tracing) = prepare().map_err(failed(Stage::Prepare))?;
     let pid = match fork_single_threaded().map_err(failed(Stage::Fork))? {
         Fork::Child => {
-            drop((opener, listener));
+            drop((starter, told));
+            put_on_filter(tracing, Watched { begun: order.gated }, teller);
             // Opened, or closed because this process's parent is gone: then the command must not run at all.
-            match nix::unistd::read(&gate, &mut [0]) {
+            match nix::unistd::read(&start, &mut [0]) {
                 Ok(1) => become_command(order, &stdio, &writer),
                 _ => exit_now(127),
             }
         }
         Fork::Parent(pid) => pid,
     };
-    tell(control, Report::Started { supervisor: std::process::id() as i32, pid });
-    nix::unistd::write(&opener, &[1]).map_err(|errno| failed(Stage::Prepare)(errno.into()))?;
+    drop((teller, writer));
+    let listener = listener_of_child(&told).map_err(failed(Stage::Prepare))?;
+    // A thread is a process to the limit that the box has for those.
+    let gate = listener.map(|listener| Gate::open(listener, pid)).transpose().map_err(failed(Stage::Fork))?;
+    tell(control, &Report::Started { supervisor: std::process::id() as i32, pid });
+    nix::unistd::write(&starter, &[1]).map_err(|errno| failed(Stage::Prepare)(errno.into()))?;
     // An output ends when the last process of the call does, and this one is none of them.
     drop(stdio);
-    Ok(Begun { pid, signals, listener, failure: File::from(failure) })
+    Ok(Begun { pid, signals, gate, failure: File::from(failure) })
+}
+
+/// Puts the last filter on this process, which is to become the command, and hands to its parent where the kernel asks.
+fn put_on_filter(tracing: Tracing, watched: Watched, teller: OwnedFd) {
+    let (errno, listener) = match call_filter::apply(tracing, watched) {
+        Ok(listener) => (0, listener),
+        Err(error) => (error.raw_os_error().unwrap_or(libc::EIO), None),
+    };
+    let fds: Vec<RawFd> = listener.iter().map(AsRawFd::as_raw_fd).collect();
+    // The command must never have either: whoever holds the listener answers the kernel.
+    let told = send(teller.as_fd(), &errno.to_ne_bytes(), &fds);
+    drop((listener, teller));
+    if errno != 0 || told.is_err() {
+        exit_now(127);
+    }
+}
+
+/// Returns where the kernel asks about the child's calls, if it asks about any.
+fn listener_of_child(told: &OwnedFd) -> io::Result<Option<Listener>> {
+    let mut errno = [0; 4];
+    match receive(told.as_fd(), &mut errno)? {
+        (4, fds) => match i32::from_ne_bytes(errno) {
+            0 => Ok(fds.into_iter().next().map(Listener::new)),
+            errno => Err(io::Error::from_raw_os_error(errno)),
+        },
+        _ => Err(io::Error::from_raw_os_error(libc::EIO)),
+    }
 }
 
 /// What is known of a running call.
@@ -124,7 +163,7 @@ struct Watch {
 }
 
 /// Waits for the end of everything and reports it.
-fn watch(Begun { pid: main, signals, listener, mut failure }: Begun, control: &OwnedFd) {
+fn watch(Begun { pid: main, signals, gate, mut failure }: Begun, control: &OwnedFd) {
     let mut watch = Watch::default();
     loop {
         while let Ok(Some(_)) = signals.read_signal() {}
@@ -140,7 +179,11 @@ fn watch(Begun { pid: main, signals, listener, mut failure }: Begun, control: &O
                     let status = watch.status.unwrap_or(libc::SIGKILL);
                     let ended = Report::Ended { status, n_survivors: watch.n_survivors as i32 };
                     // Asked only now, when nobody is left who could make this wait: other commands can stop a process that is to become one.
-                    return tell(control, why_not(&mut failure).unwrap_or(ended));
+                    let why_not = why_not(&mut failure);
+                    if let (None, Some(gate)) = (&why_not, &gate) {
+                        tell(control, &Report::Ran(gate.programs()));
+                    }
+                    return tell(control, &why_not.unwrap_or(ended));
                 }
             }
         }
@@ -165,7 +208,7 @@ fn watch(Begun { pid: main, signals, listener, mut failure }: Begun, control: &O
         } else {
             watch.linger.map(|end| end.saturating_duration_since(Instant::now()))
         };
-        match wait(&signals, listener.as_ref(), control, pause) {
+        match wait(&signals, control, pause) {
             Some(Told::Stop(Stop::Term)) => ask_to_end(),
             Some(Told::Stop(Stop::Kill)) => watch.killing = true,
             Some(Told::Stop(Stop::KillAtOnce)) => {
@@ -194,18 +237,12 @@ enum Told {
     Alone,
 }
 
-/// Waits for a signal, a question of the kernel's, which is answered, a word from the serving process or the end of the pause.
-fn wait(signals: &SignalFd, listener: Option<&Listener>, control: &OwnedFd, pause: Option<Duration>) -> Option<Told> {
+/// Waits for a signal, a word from the serving process or the end of the pause.
+fn wait(signals: &SignalFd, control: &OwnedFd, pause: Option<Duration>) -> Option<Told> {
     let timeout =
         pause.map_or(PollTimeout::NONE, |pause| PollTimeout::try_from(pause + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX));
-    let watched = [signals.as_fd(), control.as_fd()].into_iter().chain(listener.map(AsFd::as_fd));
-    let mut fds: Vec<PollFd<'_>> = watched.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
+    let mut fds = [PollFd::new(signals.as_fd(), PollFlags::POLLIN), PollFd::new(control.as_fd(), PollFlags::POLLIN)];
     poll(&mut fds, timeout).ok()?;
-    if let (Some(listener), Some(fd)) = (listener, fds.get(2))
-        && fd.revents().is_some_and(|events| events.contains(PollFlags::POLLIN))
-    {
-        listener.answer();
-    }
     if fds[1].revents().is_none_or(|events| events.is_empty()) {
         return None;
     }
@@ -219,6 +256,6 @@ fn wait(signals: &SignalFd, listener: Option<&Listener>, control: &OwnedFd, paus
 }
 
 /// Sends a report; where nobody listens any more, the end of the control socket is noticed anyway.
-pub(super) fn tell(control: &OwnedFd, report: Report) {
+pub(super) fn tell(control: &OwnedFd, report: &Report) {
     let _ = send(control.as_fd(), &report.encode(), &[]);
 }

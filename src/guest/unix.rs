@@ -165,6 +165,18 @@ pub(super) fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(
     Ok((message.bytes, fds))
 }
 
+/// Receives one message of whatever length. None of its bytes: the other side is gone.
+pub(super) fn receive_whole(socket: BorrowedFd<'_>) -> io::Result<Vec<u8>> {
+    // Of a message that is only looked at, the kernel tells the length.
+    let length = nix::sys::socket::recv(socket.as_raw_fd(), &mut [0; 1], MsgFlags::MSG_PEEK | MsgFlags::MSG_TRUNC)?;
+    let mut message = vec![0; length];
+    if length > 0 {
+        let (length, _) = receive(socket, &mut message)?;
+        message.truncate(length);
+    }
+    Ok(message)
+}
+
 /// Most descriptors in one message.
 pub(super) const MAX_FDS: usize = 8;
 

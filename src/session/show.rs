@@ -18,6 +18,7 @@ use podbay_event::ToolCall;
 use podbay_event::git_taken_whole;
 use podbay_event::hidden_names;
 use podbay_event::json_line;
+use podbay_wire::Program;
 
 use super::Error;
 use super::Records;
@@ -98,6 +99,8 @@ struct Open<'a> {
     /// What the person answered, in words.
     answered: String,
     began: Option<(&'a str, &'a str)>,
+    /// What it started, in words.
+    ran: String,
 }
 
 impl<'a> Calls<'a> {
@@ -138,6 +141,7 @@ impl<'a> Calls<'a> {
                     text.push_str("   interrupted\n");
                 }
             }
+            Kind::CallRan { call, programs, n_more } => self.open(call).ran = ran(programs, *n_more),
             Kind::CallFinished { call, name, status, result, artifact, duration_ms, .. } => {
                 let open = self.close(call);
                 let asked = self.asked.get(call.as_str()).map_or("", |call| call.arguments.as_str());
@@ -149,6 +153,7 @@ impl<'a> Calls<'a> {
                 if !result.trim().is_empty() {
                     writeln!(text, "   {}", first_lines(result)).expect(TAKES_ALL);
                 }
+                text.push_str(&open.ran);
                 if let Some(artifact) = artifact {
                     writeln!(text, "   all of it: artifact {artifact}").expect(TAKES_ALL);
                 }
@@ -178,6 +183,29 @@ impl<'a> Calls<'a> {
             text.push_str(&open.answered);
         }
     }
+}
+
+/// Says which programs ran, one on a line.
+fn ran(programs: &[Program], n_more: u64) -> String {
+    let mut text = String::new();
+    for program in programs.iter().take(LINES_MAX) {
+        let words: Vec<String> = program.argv.iter().map(|word| quoted(&word.to_text())).collect();
+        let more = if program.truncated { " …" } else { "" };
+        let times = if program.count > 1 { format!(" ({} times)", program.count) } else { String::new() };
+        let code = program.exit_code.filter(|&code| code != 0).map_or_else(String::new, |code| format!(" [exit code {code}]"));
+        writeln!(text, "   ran {}{more}{times}{code}", words.join(" ")).expect(TAKES_ALL);
+    }
+    let others = programs.iter().skip(LINES_MAX).fold(n_more, |sum, program| sum.saturating_add(program.count));
+    if others > 0 {
+        writeln!(text, "   ran {others} more").expect(TAKES_ALL);
+    }
+    text
+}
+
+/// Returns a word so that it cannot be taken for several.
+fn quoted(word: &str) -> String {
+    let is_plain = !word.is_empty() && !word.contains(|c: char| c.is_whitespace() || matches!(c, '\'' | '"'));
+    if is_plain { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
 }
 
 fn head(text: &mut String, name: &str, arguments: &str) {
@@ -280,6 +308,7 @@ fn one(text: &mut String, event: &Event) {
         | Kind::PermissionAnswered { .. }
         | Kind::QuestionAsked { .. }
         | Kind::CallStarted { .. }
+        | Kind::CallRan { .. }
         | Kind::CallFinished { .. }
         | Kind::TextDelta { .. }
         | Kind::ThinkingDelta { .. }

@@ -52,6 +52,7 @@ use podbay_wire::Call;
 use podbay_wire::Image;
 use podbay_wire::Memo;
 use podbay_wire::Output;
+use podbay_wire::Programs;
 
 /// Tokens a model is taken to read at once when its server does not say.
 const ASSUMED_WINDOW: u64 = 8192;
@@ -252,6 +253,12 @@ impl Pipeline {
                 return Err(PipelineError::Sandbox(error));
             }
         };
+        if let Came::Output(Output::Command(ended)) = &came
+            && !ended.programs.is_empty()
+        {
+            let Programs { listed: programs, n_more } = ended.programs.clone();
+            (self.sink)(Kind::CallRan { call: call.id.clone(), programs, n_more }.into());
+        }
         // One that is taken back leaves nothing behind, and the model's time to write is not the call's.
         underway.begun += early::meant().await;
         let most = self.most(name);

@@ -36,8 +36,8 @@ pub(super) fn head(name: &str, arguments: &str) -> String {
     head
 }
 
-/// Returns how a call ended: `ok, 12 ms`.
-pub(super) fn end(status: CallStatus, duration_ms: u64, paint: Paint) -> String {
+/// Returns how a call ended: `ok, 12 ms`, and how many programs it started where that is known.
+pub(super) fn end(status: CallStatus, duration_ms: u64, n_ran: u64, paint: Paint) -> String {
     let word = match status {
         CallStatus::Ok => paint.good("ok"),
         CallStatus::Failed => paint.bad("failed"),
@@ -47,7 +47,12 @@ pub(super) fn end(status: CallStatus, duration_ms: u64, paint: Paint) -> String 
         CallStatus::Denied => paint.warn("denied"),
         CallStatus::Cancelled => paint.warn("cancelled"),
     };
-    format!("({word}, {})", duration(duration_ms))
+    let ran = match n_ran {
+        0 => String::new(),
+        1 => ", 1 program ran".to_owned(),
+        n => format!(", {n} programs ran"),
+    };
+    format!("({word}, {}{ran})", duration(duration_ms))
 }
 
 /// Returns foreign text of at most so many lines, each of a bounded length; further lines are counted and start under the first.

@@ -77,6 +77,8 @@ struct Said {
 struct Call {
     head: String,
     output: Output,
+    /// How many programs it started.
+    n_ran: u64,
 }
 
 impl<O: Write, E: Write> Plain<O, E> {
@@ -166,12 +168,18 @@ impl<O: Write, E: Write> Plain<O, E> {
                 if self.look.tool_output {
                     self.note(&format!("-> {head}"))?;
                 }
-                self.calls.insert(call.clone(), Call { head, output: Output::default() });
+                self.calls.insert(call.clone(), Call { head, output: Output::default(), n_ran: 0 });
                 Ok(())
             }
             Kind::CallOutput { call, text } if self.look.tool_output => {
                 let lines = self.calls.get_mut(call).map(|call| call.output.push(text)).unwrap_or_default();
                 self.lines(&lines)
+            }
+            Kind::CallRan { call, programs, n_more } => {
+                if let Some(call) = self.calls.get_mut(call) {
+                    call.n_ran = programs.iter().fold(*n_more, |sum, program| sum.saturating_add(program.count));
+                }
+                Ok(())
             }
             Kind::CallFinished { call, name, status, result, duration_ms, .. } => self.finished(call, name, *status, result, *duration_ms),
             Kind::CallDecided { name, decision: Decision::Deny, reason, .. } => {
@@ -265,7 +273,8 @@ impl<O: Write, E: Write> Plain<O, E> {
 
     fn finished(&mut self, call: &str, name: &str, status: CallStatus, result: &str, duration_ms: u64) -> io::Result<()> {
         let paint = self.look.paint;
-        let end = call::end(status, duration_ms, paint);
+        let n_ran = self.calls.get(call).map_or(0, |call| call.n_ran);
+        let end = call::end(status, duration_ms, n_ran, paint);
         let failed = matches!(status, CallStatus::Failed | CallStatus::Conflict | CallStatus::TimedOut | CallStatus::Invalid);
         let known = self.calls.remove(call);
         if self.look.tool_output

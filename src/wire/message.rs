@@ -170,6 +170,21 @@ pub struct Facts {
     /// Where something of its own is mounted below `/workspace`: paths from there, sorted, at most [`MAX_MOUNTS`].
     #[serde(default)]
     pub mounts: Vec<BytesPath>,
+    /// Whether the guest sees the programs that a call starts.
+    #[serde(default)]
+    pub exec_gate: ExecGate,
+}
+
+/// Whether the kernel asks the guest about each program that a call starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExecGate {
+    Works,
+    /// A program around the sandbox is asked already, and the kernel asks one alone.
+    Taken,
+    /// The kernel cannot do it, or nobody told.
+    #[default]
+    Absent,
 }
 
 /// Which language a command is read in.

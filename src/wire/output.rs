@@ -7,6 +7,7 @@ use super::Fault;
 use super::GrepOutput;
 use super::LeftOut;
 use super::Memo;
+use super::Programs;
 use super::message::Data;
 
 /// What came of a call.
@@ -342,6 +343,9 @@ pub struct CommandEnded {
     pub duration_ms: u64,
     /// Something the reader should know, such as a directory that is gone.
     pub note: Option<String>,
+    /// What it started, where that was seen.
+    #[serde(default, skip_serializing_if = "Programs::is_empty")]
+    pub programs: Programs,
 }
 
 impl CommandEnded {
@@ -357,6 +361,7 @@ impl CommandEnded {
             n_survivors: 0,
             duration_ms: 0,
             note: None,
+            programs: Programs::default(),
         }
     }
 }

@@ -30,6 +30,7 @@ use podbay::ui::Paint;
 use podbay::ui::Plain;
 use podbay::ui::Progress;
 use podbay::wire::Memo;
+use podbay::wire::Program;
 
 use crate::support::TestEnv;
 use crate::support::test_env::run;
@@ -110,6 +111,11 @@ every_kind! {
     CallStarted { call: bad(), name: bad(), arguments: bad() }
     QuestionAsked { call: bad() }
     CallOutput { call: bad(), text: bad() }
+    CallRan {
+        call: bad(),
+        programs: vec![Program { argv: vec![BAD.into()], directory: BAD.into(), count: u64::MAX, exit_code: Some(1), truncated: true }; 20],
+        n_more: u64::MAX,
+    }
     CallFinished {
         call: bad(),
         name: bad(),

@@ -21,6 +21,8 @@ use podbay::wire::Fault;
 use podbay::wire::FileText;
 use podbay::wire::Output;
 use podbay::wire::PROTOCOL;
+use podbay::wire::Program;
+use podbay::wire::Programs;
 use podbay::wire::frame;
 use podbay::wire::message::Data;
 use podbay::wire::message::Facts;
@@ -304,6 +306,12 @@ fn found() -> Output {
     })
 }
 
+/// What a call started, with such numbers and names.
+fn programs() -> Programs {
+    let program = Program { argv: vec![BAD.into()], directory: BAD.into(), count: u64::MAX, exit_code: Some(i32::MIN), truncated: true };
+    Programs { listed: vec![program; 3], n_more: u64::MAX }
+}
+
 /// A command's end, with such numbers.
 fn ended() -> Output {
     Output::Command(CommandEnded {
@@ -316,6 +324,7 @@ fn ended() -> Output {
         n_survivors: u32::MAX,
         duration_ms: u64::MAX,
         note: Some(BAD.to_owned()),
+        programs: programs(),
     })
 }
 
@@ -416,6 +425,7 @@ fn logs_and_json_hold_no_raw_control_character() {
                 n_survivors: 0,
                 duration_ms: 1,
                 note: Some(BAD.to_owned()),
+                programs: programs(),
             };
             guest.done(id, Output::Command(ended))?;
         }

@@ -24,6 +24,7 @@ mod early;
 mod every_kind;
 mod file_tools;
 mod filter;
+mod gate;
 mod given_up;
 mod help;
 mod hooks;

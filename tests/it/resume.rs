@@ -264,6 +264,18 @@ fn what_the_model_knows_of_files_is_read_from_the_log() {
     assert!(Past::of(&older).seen.is_empty());
 }
 
+/// The programs that a call started are for whoever reads the log: the model is told nothing of them.
+#[test]
+fn what_a_call_ran_is_read_from_the_log_and_shown() {
+    let records = session::read(&fixture("v1_ran.jsonl")).expect("reads");
+    let written: Vec<String> = records.events.iter().map(|event| podbay::event::json_line(event).expect("JSON")).collect();
+    assert_eq!(written, fs::read_to_string(fixture("v1_ran.jsonl")).expect("there").lines().collect::<Vec<_>>());
+    assert!(!conversation("v1_ran.jsonl").contains("printf"));
+    let shown = session::show(&records);
+    let ran: Vec<&str> = shown.lines().filter(|line| line.starts_with("   ran ")).collect();
+    assert_eq!(ran, ["   ran make [exit code 2]", "   ran cc -c 'a b.c' (3 times)", "   ran printf \\xff …", "   ran 5 more"]);
+}
+
 /// A record that an older Podbay cannot read is lost to it, and a call without its end would be taken for one that never ended.
 #[test]
 fn words_that_came_later_are_kept_from_readers_that_do_not_know_them() {
@@ -306,7 +318,7 @@ fn words_that_came_later_are_kept_from_readers_that_do_not_know_them() {
 fn the_page_about_the_format_shows_records_that_read() {
     let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/session-format.md")).expect("the page");
     let examples: Vec<&str> = page.lines().filter(|line| line.starts_with("{\"type\":")).collect();
-    assert_eq!(examples.len(), 5);
+    assert_eq!(examples.len(), 6);
     for line in examples {
         let event: Event = serde_json::from_str(line).expect("reads");
         assert_eq!(podbay::event::json_line(&event).expect("JSON"), line);

@@ -28,6 +28,7 @@ use podbay::ui::Plain;
 use podbay::ui::Progress;
 use podbay::ui::Question;
 use podbay::ui::Typed;
+use podbay::wire::Program;
 use tokio_util::sync::CancellationToken;
 
 const QUIET: Look = Look { paint: Paint::NONE, stream: false, tool_output: false, thinking: false };
@@ -79,6 +80,10 @@ fn finished(call: &str, name: &str, status: CallStatus, result: &str) -> Kind {
     }
 }
 
+fn ran(program: &str, count: u64) -> Program {
+    Program { argv: vec![program.into()], directory: "/workspace".into(), count, exit_code: None, truncated: false }
+}
+
 fn whole_run() -> Vec<Kind> {
     vec![
         Kind::ModelReady {
@@ -102,6 +107,7 @@ fn whole_run() -> Vec<Kind> {
         started("c2", "bash", r#"{"command":"cargo test \\\n  --all\nfalse"}"#),
         Kind::CallOutput { call: "c2".into(), text: "run\x1b[32mning".into() },
         Kind::CallOutput { call: "c2".into(), text: "\n1 fai".into() },
+        Kind::CallRan { call: "c2".into(), programs: vec![ran("cargo", 1), ran("rustc", 2)], n_more: 4 },
         finished("c2", "bash", CallStatus::Failed, "\x1b[31mone\x1b[0m\ntwo\nthree\nfour\nfive\nsix"),
         Kind::CallDecided { call: "c3".into(), name: "bash".into(), decision: Decision::Deny, reason: "git push is gated".into() },
         Kind::Warning { message: "the disk is\nnearly full".into() },
@@ -133,7 +139,7 @@ fn a_script_gets_the_answer_alone() {
     -> read_file README.md (ok, 12 ms)
     -> bash cargo test \
          --all
-       false (failed, 12 ms)
+       false (failed, 12 ms, 7 programs ran)
        one
        two
        three
@@ -202,7 +208,7 @@ fn a_person_sees_the_words_as_they_come_with_blank_lines_only_between() {
 
 #[test]
 fn the_output_of_a_running_command_comes_in_whole_clean_lines() {
-    let (_, err) = shown(Look { tool_output: true, ..STREAM }, whole_run().drain(6..12));
+    let (_, err) = shown(Look { tool_output: true, ..STREAM }, whole_run().drain(6..13));
     assert_snapshot!(err, @r"
     -> read_file README.md
        (ok, 12 ms)
@@ -211,7 +217,7 @@ fn the_output_of_a_running_command_comes_in_whole_clean_lines() {
        false
        running
        1 fai
-       (failed, 12 ms)
+       (failed, 12 ms, 7 programs ran)
     ");
 }
 

@@ -47,6 +47,7 @@ use podbay_wire::CommandEnded;
 use podbay_wire::End;
 use podbay_wire::Fault;
 use podbay_wire::Limit;
+use podbay_wire::Programs;
 use podbay_wire::message::CHUNK;
 use podbay_wire::message::Stream;
 use podbay_wire::size;
@@ -100,6 +101,7 @@ pub(super) async fn run(session: &Session, line: &mut Line, plan: Plan) -> Resul
         to_stream: stream_bytes,
         tail: Ring::new(tail_bytes.min(MAX_TAIL) as usize),
         output_bytes: 0,
+        programs: Programs::default(),
         buffer: vec![0; CHUNK],
     };
     let (status, n_survivors) = run.until_end().await?;
@@ -159,6 +161,7 @@ pub(super) async fn run(session: &Session, line: &mut Line, plan: Plan) -> Resul
         n_survivors,
         duration_ms: began.elapsed().as_millis() as u64,
         note,
+        programs: run.programs,
     })
 }
 
@@ -208,6 +211,7 @@ struct Run<'call> {
     to_stream: u64,
     tail: Ring,
     output_bytes: u64,
+    programs: Programs,
     buffer: Vec<u8>,
 }
 
@@ -277,6 +281,7 @@ impl Run<'_> {
                 return Err(not_started(self.session, self.order, stage, Errno::from_raw(errno)));
             }
             // The others take time, so they are done by whoever can wait.
+            Next::Report(Some(Report::Ran(programs))) => self.programs = programs,
             Next::Report(Some(Report::Started { .. }) | None) | Next::Look => {}
             Next::Time => return self.time_is_up(),
         }

@@ -35,6 +35,7 @@ use podbay_wire::CommandEnded;
 use podbay_wire::End;
 use podbay_wire::Fault;
 use podbay_wire::Output;
+use podbay_wire::Programs;
 use podbay_wire::message::CHUNK;
 use podbay_wire::message::Stream;
 
@@ -64,6 +65,7 @@ async fn run_to_end(session: &Session, bash: &Bash, line: &mut Line) -> Result<C
         program: shell.path.clone().into_bytes(),
         environment,
         report: shell.report_descriptor(),
+        gated: true,
         ..Order::default()
     };
     let plan = Plan {
@@ -108,7 +110,8 @@ async fn run_in_background(session: &Arc<Session>, bash: &Bash, line: &mut Line)
     }
     let Ready { shell, directory, environment } = prepare(session, bash)?;
     let (path, file) = make_log(session, line)?;
-    let order = Order { argv: shell.plain(&bash.command), program: shell.path.clone().into_bytes(), environment, ..Order::default() };
+    let argv = shell.plain(&bash.command);
+    let order = Order { argv, program: shell.path.clone().into_bytes(), environment, gated: true, ..Order::default() };
     let log = file.try_clone().map_err(|error| cannot_prepare(&error))?;
     let stdout = OwnedFd::from(file);
     let stdio = Stdio {
@@ -124,6 +127,7 @@ async fn run_in_background(session: &Arc<Session>, bash: &Bash, line: &mut Line)
     let early = early_end(&started.control, line).await;
     let control = Arc::new(started.control);
     let job = Job::new(started.pid, started.supervisor, &bash.command, log, began, Arc::clone(&control));
+    let mut programs = Programs::default();
     let (end, n_survivors, what) = match early {
         None => {
             session.keep(control, job);
@@ -134,7 +138,8 @@ async fn run_in_background(session: &Arc<Session>, bash: &Bash, line: &mut Line)
             )
         }
         Some(Early::Cancelled) => (End::Cancelled, 0, format!("its output is in {shown}")),
-        Some(Early::Ended { status, n_survivors }) => {
+        Some(Early::Ended { status, n_survivors, programs: ran }) => {
+            programs = ran;
             // Who asks for the last one means this one, and not one before it.
             session.jobs.add(job.over(how(status)));
             (how(status), n_survivors, early_note(&shown, n_survivors))
@@ -157,6 +162,7 @@ async fn run_in_background(session: &Arc<Session>, bash: &Bash, line: &mut Line)
         duration_ms: began.elapsed().as_millis() as u64,
         // What it prints goes nowhere then.
         note: join([directory.note, note, Some(what), session.full()]),
+        programs,
     })
 }
 
@@ -175,7 +181,7 @@ fn early_note(path: &BytesPath, n_survivors: u32) -> String {
 }
 
 enum Early {
-    Ended { status: i32, n_survivors: u32 },
+    Ended { status: i32, n_survivors: u32, programs: Programs },
     NotStarted { stage: Stage, errno: Errno },
     Cancelled,
     Lost,
@@ -189,6 +195,7 @@ async fn early_end(control: &crate::process::Control, line: &mut Line) -> Option
         Time,
     }
     let watched_until = Instant::now() + EARLY;
+    let mut programs = Programs::default();
     loop {
         let next = tokio::select! {
             report = control.next() => Next::Report(report),
@@ -197,11 +204,12 @@ async fn early_end(control: &crate::process::Control, line: &mut Line) -> Option
         };
         match next {
             Next::Report(Some(Report::Ended { status, n_survivors })) => {
-                return Some(Early::Ended { status, n_survivors: n_survivors as u32 });
+                return Some(Early::Ended { status, n_survivors: n_survivors as u32, programs });
             }
             Next::Report(Some(Report::Failed { stage, errno })) => {
                 return Some(Early::NotStarted { stage, errno: Errno::from_raw(errno) });
             }
+            Next::Report(Some(Report::Ran(ran))) => programs = ran,
             Next::Report(None) => return Some(Early::Lost),
             // The control socket closes when this returns, and the supervisor then ends everything.
             Next::Word(Word::Cancel) => return Some(Early::Cancelled),

@@ -44,6 +44,7 @@ async fn run_to_end(session: &Session, hook: &Hook, line: &mut Line) -> Result<C
         argv: shell.plain(&hook.command),
         program: shell.path.clone().into_bytes(),
         environment: environment(session, hook)?,
+        gated: true,
         ..Order::default()
     };
     let ((out, stdout), (err, stderr)) = (pipe()?, pipe()?);

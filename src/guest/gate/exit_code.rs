@@ -1,0 +1,66 @@
+//! How a process ended that is no child of ours: kernels from 6.15 on tell that to whoever held it.
+
+use std::os::fd::AsRawFd;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+
+use crate::unix::own;
+
+/// `PIDFD_GET_INFO`, with the first form of what it fills, and the bit of what is asked for. libc has none of it.
+const GET_INFO: libc::Ioctl = 0xc040_ff0b_u32 as libc::Ioctl;
+const EXIT: u64 = 1 << 3;
+
+#[repr(C)]
+#[derive(Default)]
+struct Info {
+    mask: u64,
+    cgroup: u64,
+    ids: [u32; 11],
+    exit_code: i32,
+}
+
+/// Takes hold of a process, by which it can be asked about when it is gone. A number of a thread that is not the first one has none.
+#[expect(unsafe_code, reason = "nix has no pidfd")]
+pub(crate) fn hold(process: i32) -> Option<OwnedFd> {
+    // SAFETY: takes plain numbers.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, process, 0) };
+    i32::try_from(fd).ok().filter(|&fd| fd >= 0).map(own)
+}
+
+/// Returns how one that has ended did so, as a shell has it.
+#[expect(unsafe_code, reason = "nix has no pidfd")]
+pub(crate) fn of(held: &OwnedFd) -> Option<i32> {
+    let mut info = Info { mask: EXIT, ..Info::default() };
+    // SAFETY: the kernel fills the 64 bytes whose number is part of the request.
+    let done = unsafe { libc::ioctl(held.as_raw_fd(), GET_INFO, &raw mut info) };
+    (done == 0 && info.mask & EXIT != 0).then(|| as_in_a_shell(info.exit_code))
+}
+
+/// Turns a status word of `wait` into an exit code.
+pub(crate) fn as_in_a_shell(status: i32) -> i32 {
+    let status = ExitStatus::from_raw(status);
+    status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+    use std::process::Stdio;
+
+    use super::*;
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "it is processes that this looks at")]
+    fn how_a_process_ended_is_known_to_who_holds_it() {
+        assert_eq!(size_of::<Info>(), 64, "as the request says");
+        let mut child = Command::new("sh").args(["-c", "read x; exit 7"]).stdin(Stdio::piped()).spawn().expect("sh");
+        let held = hold(child.id() as i32).expect("held");
+        assert_eq!(of(&held), None, "it runs");
+        drop(child.stdin.take());
+        assert_eq!(child.wait().expect("ended").code(), Some(7));
+        // A kernel before 6.15 does not tell.
+        assert!([None, Some(7)].contains(&of(&held)), "{:?}", of(&held));
+        assert!(hold(i32::MAX).is_none());
+    }
+}

@@ -1,0 +1,22 @@
+//! The gate through which all programs of a call go: its supervisor sees each of them, with its real arguments.
+//!
+//! The kernel asks the supervisor when a program is to be executed, and once more when it stands there and has not begun yet: at the
+//! system call by which every C library, and Go, sets up a thread's own memory, before `main`. At that second time `/proc` says what the
+//! program is and what it was given; no other thread and no process that shares memory with the first one can change that any more.
+//!
+//! What this sees is what is executed. Code that maps a program and jumps into it, or writes into another process of its call while that
+//! is looked at, is not seen: the sandbox is what holds those.
+//!
+//! Start with [`Gate`], then [`listener`] (the kernel's questions) and [`process`] (what is read of who asks).
+
+mod exit_code;
+mod listener;
+mod probe;
+mod process;
+mod ran;
+mod supervise;
+
+pub(super) use listener::Listener;
+pub(super) use listener::Question;
+pub(super) use probe::find;
+pub(super) use supervise::Gate;
