@@ -41,5 +41,14 @@ pub(super) fn rows(table: &mut Table) -> Outcome<()> {
 fn bash(line: &str) -> Action {
     let command = line.replace('\u{2424}', "\n").replace('\u{240d}', "\r").replace('\u{2409}', "\t").replace('\u{2400}', "\0");
     let (timeout_ms, grace_ms, stream_bytes, tail_bytes) = (1, 1, 1, 1);
-    Action::Box(Call::Bash(Bash { command, working_directory: None, timeout_ms, grace_ms, stream_bytes, tail_bytes, background: false }))
+    Action::Box(Call::Bash(Bash {
+        command,
+        working_directory: None,
+        timeout_ms,
+        grace_ms,
+        stream_bytes,
+        tail_bytes,
+        background: false,
+        rules: Vec::new(),
+    }))
 }

@@ -179,6 +179,7 @@ mod tests {
             timeout_ms,
             grace_ms: 200,
             output_bytes: 1000,
+            rules: Vec::new(),
         };
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let keep = |stream: Stream, bytes: &[u8]| if stream == Stream::Stderr { err.extend(bytes) } else { out.extend(bytes) };

@@ -27,6 +27,8 @@ pub(super) enum Tracing {
 pub(super) struct Watched {
     /// Each program that stands there and has not begun.
     pub(super) begun: bool,
+    /// Each that is to be executed.
+    pub(super) execs: bool,
 }
 
 /// What a filter sees: the number of the call, then the machine, the caller's place and six arguments of eight bytes.
@@ -117,6 +119,9 @@ fn program(tracing: Tracing, asked: Option<Watched>) -> Vec<sock_filter> {
         step(ANSWER, ptrace, 0, 0),
         step(ANSWER, trace_exit, 0, 0),
     ]);
+    if asked.is_some_and(|asked| asked.execs) {
+        steps.extend([libc::SYS_execve, libc::SYS_execveat].iter().flat_map(|&call| answer_to(call, ASK)));
+    }
     if asked.is_some_and(|asked| asked.begun) {
         match CHECKPOINT {
             (call, None) => steps.extend(answer_to(call, ASK)),

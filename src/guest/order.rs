@@ -3,6 +3,8 @@
 //! Both ends are the same program, so the form is the simplest that works: lengths and bytes. It is not JSON because arguments are
 //! bytes, and 120 KB of them must fit a socket's buffer.
 
+use podbay_wire::Denied;
+use podbay_wire::ExecRule;
 use podbay_wire::Programs;
 
 /// Longest message; a socket's buffer holds 208 KiB.
@@ -26,6 +28,8 @@ pub(super) struct Order {
     pub(super) report: u32,
     /// The programs that it starts go through the [gate](super::gate).
     pub(super) gated: bool,
+    /// By these.
+    pub(super) rules: Vec<ExecRule>,
 }
 
 impl Order {
@@ -35,6 +39,7 @@ impl Order {
         put(&mut bytes, &self.program);
         put_list(&mut bytes, &self.argv);
         put_list(&mut bytes, &self.environment);
+        put(&mut bytes, &serde_json::to_vec(&self.rules).expect("plain data always has a JSON form"));
         bytes
     }
 
@@ -44,8 +49,9 @@ impl Order {
         let program = take(&mut rest)?;
         let argv = take_list(&mut rest)?;
         let environment = take_list(&mut rest)?;
+        let rules = serde_json::from_slice(&take(&mut rest)?).ok()?;
         let (terminal, no_writing, gated) = (flags & 1 != 0, flags & 2 != 0, flags & 4 != 0);
-        rest.is_empty().then_some(Order { argv, program, environment, terminal, no_writing, report, gated })
+        rest.is_empty().then_some(Order { argv, program, environment, terminal, no_writing, report, gated, rules })
     }
 }
 
@@ -149,7 +155,10 @@ pub(super) enum Report {
         errno: i32,
     },
     /// What the command has started; right before its end.
-    Ran(Programs),
+    Ran {
+        programs: Programs,
+        denied: Vec<Denied>,
+    },
     Ended {
         status: i32,
         n_survivors: i32,
@@ -162,8 +171,8 @@ impl Report {
             Report::Started { supervisor, pid } => (b'S', *supervisor, *pid),
             Report::Failed { stage, errno } => (b'F', stage.code(), *errno),
             Report::Ended { status, n_survivors } => (b'E', *status, *n_survivors),
-            Report::Ran(programs) => {
-                let json = serde_json::to_vec(programs).expect("plain data always has a JSON form");
+            Report::Ran { programs, denied } => {
+                let json = serde_json::to_vec(&(programs, denied)).expect("plain data always has a JSON form");
                 return [b"R".to_vec(), json].concat();
             }
         };
@@ -173,7 +182,7 @@ impl Report {
     pub(super) fn decode(bytes: &[u8]) -> Option<Report> {
         let (&tag, rest) = bytes.split_first()?;
         if tag == b'R' {
-            return serde_json::from_slice(rest).ok().map(Report::Ran);
+            return serde_json::from_slice(rest).ok().map(|(programs, denied)| Report::Ran { programs, denied });
         }
         let (first, rest) = rest.split_first_chunk::<4>()?;
         let first = i32::from_ne_bytes(*first);
@@ -189,6 +198,10 @@ impl Report {
 
 #[cfg(test)]
 mod tests {
+    use podbay_wire::Because;
+    use podbay_wire::ExecEffect;
+    use podbay_wire::ExecScope;
+
     use super::*;
 
     #[test]
@@ -201,6 +214,14 @@ mod tests {
             no_writing: false,
             report: 9,
             gated: false,
+            rules: vec![ExecRule {
+                effect: ExecEffect::Deny,
+                words: vec![vec!["git".to_owned()]],
+                more: true,
+                scope: ExecScope::Anywhere,
+                rule: "x".to_owned(),
+                justification: String::new(),
+            }],
         };
         assert_eq!(Order::decode(&order.encode()), Some(order.clone()));
         let other = Order { terminal: false, no_writing: true, gated: true, ..order.clone() };
@@ -216,7 +237,10 @@ mod tests {
         for report in [
             Report::Started { supervisor: 7, pid: 8 },
             Report::Failed { stage: Stage::Execute, errno: 2 },
-            Report::Ran(Programs { listed: Vec::new(), n_more: 5 }),
+            Report::Ran {
+                programs: Programs { listed: Vec::new(), n_more: 5 },
+                denied: vec![Denied { argv: vec!["x".into()], truncated: true, count: 1, because: Because::Unnamed, killed: false }],
+            },
             Report::Ended { status: 0x8b, n_survivors: 3 },
         ] {
             assert_eq!(Report::decode(&report.encode()), Some(report));

@@ -103,7 +103,7 @@ fn start(order: &Order, stdio: Stdio, control: &OwnedFd, domain: Option<Domain>)
     let pid = match fork_single_threaded().map_err(failed(Stage::Fork))? {
         Fork::Child => {
             drop((starter, told));
-            put_on_filter(tracing, Watched { begun: order.gated }, teller);
+            put_on_filter(tracing, Watched { begun: order.gated, execs: !order.rules.is_empty() }, teller);
             // Opened, or closed because this process's parent is gone: then the command must not run at all.
             match nix::unistd::read(&start, &mut [0]) {
                 Ok(1) => become_command(order, &stdio, &writer),
@@ -115,7 +115,9 @@ fn start(order: &Order, stdio: Stdio, control: &OwnedFd, domain: Option<Domain>)
     drop((teller, writer));
     let listener = listener_of_child(&told).map_err(failed(Stage::Prepare))?;
     // A thread is a process to the limit that the box has for those.
-    let gate = listener.map(|listener| Gate::open(listener, pid)).transpose().map_err(failed(Stage::Fork))?;
+    let path = order.environment.iter().find_map(|variable| variable.strip_prefix(b"PATH=")).unwrap_or_default();
+    let gate = listener.map(|listener| Gate::open(listener, pid, order.rules.clone(), path));
+    let gate = gate.transpose().map_err(failed(Stage::Fork))?;
     tell(control, &Report::Started { supervisor: std::process::id() as i32, pid });
     nix::unistd::write(&starter, &[1]).map_err(|errno| failed(Stage::Prepare)(errno.into()))?;
     // An output ends when the last process of the call does, and this one is none of them.
@@ -181,7 +183,8 @@ fn watch(Begun { pid: main, signals, gate, mut failure }: Begun, control: &Owned
                     // Asked only now, when nobody is left who could make this wait: other commands can stop a process that is to become one.
                     let why_not = why_not(&mut failure);
                     if let (None, Some(gate)) = (&why_not, &gate) {
-                        tell(control, &Report::Ran(gate.programs()));
+                        let (programs, denied) = gate.programs();
+                        tell(control, &Report::Ran { programs, denied });
                     }
                     return tell(control, &why_not.unwrap_or(ended));
                 }

@@ -1,14 +1,20 @@
 use super::capabilities;
 use crate::Action;
 use podbay_event::Capability;
+use podbay_wire::Bash;
 use podbay_wire::Call;
 use podbay_wire::Exec;
+use podbay_wire::ExecEffect;
+use podbay_wire::ExecRule;
+use podbay_wire::Hook;
 
 /// An action that policy allowed, by itself or by a person's answer. Only this room makes one from a verdict.
 #[derive(Debug)]
 pub struct Approved<A> {
     action: A,
     is_by_name: bool,
+    /// A person said yes to exactly this.
+    is_answered: bool,
 }
 
 impl<A> Approved<A> {
@@ -64,12 +70,25 @@ impl Approved<Action> {
                 | Call::Hook(_) => {}
             }
         }
-        Self { action, is_by_name: false }
+        Self { action, is_by_name: false, is_answered: false }
     }
 
     /// The same, for the paths that it names alone. Rules and persons speak of a path by its letters, and where a link leads is seen in the box.
     pub(super) fn by_name(action: Action) -> Self {
         Self { is_by_name: true, ..Self::action(action) }
+    }
+
+    /// The same, to which a person said yes.
+    pub(super) fn answered(self) -> Self {
+        Self { is_answered: true, ..self }
+    }
+
+    /// Notes in a command what the programs that it starts may be. Who said yes to it as a whole is asked about none of them.
+    pub(super) fn under(mut self, rules: &[ExecRule]) -> Self {
+        if let Action::Box(Call::Bash(Bash { rules: own, .. }) | Call::Hook(Hook { rules: own, .. })) = &mut self.action {
+            *own = rules.iter().filter(|rule| !self.is_answered || rule.effect == ExecEffect::Deny).cloned().collect();
+        }
+        self
     }
 
     /// Approves a command that a person starts in their own box. No tool of the model's can make this kind of call.

@@ -16,7 +16,8 @@ fn allowing(rule: &str) -> Policy {
 
 fn is_allowed(policy: &Policy, command: &str) -> bool {
     let (command, working_directory, background) = (command.to_owned(), None, false);
-    let bash = Bash { command, working_directory, timeout_ms: 1, grace_ms: 1, stream_bytes: 1, tail_bytes: 1, background };
+    let bash =
+        Bash { command, working_directory, timeout_ms: 1, grace_ms: 1, stream_bytes: 1, tail_bytes: 1, background, rules: Vec::new() };
     matches!(policy.judge(Action::Box(Call::Bash(bash))), Verdict::Allow { .. })
 }
 

@@ -17,6 +17,7 @@ use super::capabilities;
 use super::command::Reading;
 use super::exact::only_once;
 use super::paths::folder;
+use super::exec_rules::exec_rules;
 use super::question::Question;
 use super::rule::everything_is_allowed;
 use podbay_event::Answer;
@@ -24,9 +25,13 @@ use podbay_event::Capability;
 use podbay_event::Decision;
 use podbay_wire::BytesPath;
 use podbay_wire::Call;
+use podbay_wire::ExecEffect;
+use podbay_wire::ExecRule;
 use podbay_wire::Glob;
 use podbay_wire::Grep;
+use podbay_wire::MAX_RULES;
 use podbay_wire::Shell;
+use podbay_wire::are_too_many;
 
 /// The longest command that a person is asked about, as it is written in a call: the question shows all of it.
 const ASKED_MAX: usize = 64 << 10;
@@ -107,7 +112,21 @@ impl Policy {
                 RuleDecision::Deny => policy.deny.push(rule),
             }
         }
+        policy.refuse_too_many()?;
         Ok(policy)
+    }
+
+    /// What does not fit with a call would not hold.
+    fn refuse_too_many(&self) -> Result<(), RuleError> {
+        let all: Vec<ExecRule> =
+            [&self.deny, &self.gate, &self.ask].into_iter().flatten().flat_map(|rule| exec_rules(rule, ExecEffect::Deny, "")).collect();
+        match all.last() {
+            Some(last) if are_too_many(&all) => {
+                let problem = format!("there are more rules about commands than go with one; {MAX_RULES} is the most, and 32 KiB of them");
+                Err(RuleError { rule: last.rule.clone(), problem })
+            }
+            _ => Ok(()),
+        }
     }
 
     pub fn mode(&self) -> Mode {
@@ -168,7 +187,34 @@ impl Policy {
     }
 
     /// Judges one action. A denial wins over everything, a gate over what was allowed, a person's word over the mode.
+    ///
+    /// A command that may run takes along what the programs that it starts may be: which those are is seen in the sandbox alone.
     pub fn judge(&self, action: Action) -> Verdict {
+        let programs = self.programs(&action);
+        match self.judge_as_it_stands(action) {
+            Verdict::Allow { action, reason } => Verdict::Allow { action: action.under(&programs), reason },
+            Verdict::Ask(question) => Verdict::Ask(Question { programs: programs.into(), ..question }),
+            denied @ Verdict::Deny { .. } => denied,
+        }
+    }
+
+    /// Returns what the rules about an action's tool say of programs.
+    fn programs(&self, action: &Action) -> Vec<ExecRule> {
+        let asks_nobody = match (self.mode, action) {
+            (_, Action::Box(Call::Hook(_))) => "it wants a person's word, and a hook asks nobody",
+            (Mode::Ask, _) => "",
+            (Mode::Auto, _) => "it wants a person's word, and mode auto asks nobody",
+            (Mode::Deny, _) => "it wants a person's word, and mode deny asks nobody",
+        };
+        let gates = if asks_nobody.is_empty() { ExecEffect::Ask } else { ExecEffect::Deny };
+        let asks: &[Rule] = if gates == ExecEffect::Ask { &self.ask } else { &[] };
+        let of = |rules: &[Rule], effect: ExecEffect, because: &str| -> Vec<ExecRule> {
+            rules.iter().filter(|rule| rule.is_of(action)).flat_map(|rule| exec_rules(rule, effect, because)).collect()
+        };
+        [of(&self.deny, ExecEffect::Deny, ""), of(&self.gate, gates, asks_nobody), of(asks, ExecEffect::Ask, "")].concat()
+    }
+
+    fn judge_as_it_stands(&self, action: Action) -> Verdict {
         let reading = reading_of(&action, &self.here, self.shell);
         let reading = reading.as_ref();
         let capabilities = reading.map_or_else(|| capabilities(&action), |reading| reading.capabilities.clone());
@@ -202,7 +248,7 @@ impl Policy {
                 }
                 let only_once = Some(format!("the rule `{}` wants a word each time", rule.text()));
                 let rule = Some(rule.text().to_owned());
-                Verdict::Ask(Question { action, capabilities, exact, only_once, rule, remedy: remedy_of_shell })
+                Verdict::Ask(Question { action, capabilities, exact, only_once, rule, remedy: remedy_of_shell, programs: Box::default() })
             } else {
                 Verdict::Deny { reason, capabilities }
             };
@@ -214,7 +260,8 @@ impl Policy {
             && let Some(since) = exact.as_ref().and_then(|exact| self.answer_to(exact))
             && only_once(reading, &capabilities, exact.as_ref()).is_none()
         {
-            return Verdict::Allow { action: Approved::by_name(action), reason: format!("the person allowed exactly this {since}") };
+            let action = Approved::by_name(action).answered();
+            return Verdict::Allow { action, reason: format!("the person allowed exactly this {since}") };
         }
         let rule = self.ask.iter().filter(|_| self.mode == Mode::Ask).find(|rule| rule.may_match(&action, reading));
         let asks = self.mode == Mode::Ask && asks_each_time || rule.is_some();
@@ -240,7 +287,15 @@ impl Policy {
                 only_once(reading, &capabilities, exact.as_ref())
             };
             let rule = rule.map(|rule| rule.text().to_owned());
-            return Verdict::Ask(Question { action, capabilities, exact, only_once, rule, remedy: remedy_of_shell });
+            return Verdict::Ask(Question {
+                action,
+                capabilities,
+                exact,
+                only_once,
+                rule,
+                remedy: remedy_of_shell,
+                programs: Box::default(),
+            });
         }
         let remedy =
             capabilities.iter().find(|capability| self.decide(capability) == Decision::Deny).map_or("", |capability| remedy(capability));
@@ -253,6 +308,7 @@ impl Policy {
         let reading = reading_of(&action, &self.here, self.shell);
         let reading = reading.as_ref();
         let capabilities = capabilities(&action);
+        let programs = self.programs(&action);
         let rules = [(&self.deny, "denies it"), (&self.gate, "wants a person's word, and a hook asks nobody")];
         for (rules, does) in rules {
             if let Some(rule) = rules.iter().find(|rule| rule.may_match(&action, reading)) {
@@ -263,12 +319,12 @@ impl Policy {
             }
         }
         if let Some(allowed) = self.allowed(&action, reading) {
-            return Verdict::Allow { action: Approved::by_name(action), reason: format!("{allowed} allows it") };
+            return Verdict::Allow { action: Approved::by_name(action).under(&programs), reason: format!("{allowed} allows it") };
         }
         if let Some(blocked) = capabilities.iter().find(|capability| matches!(capability, Capability::BlockedCommand { .. })) {
             return Verdict::Deny { reason: format!("no hook may {}", blocked.describe()), capabilities };
         }
-        Verdict::Allow { action: Approved::action(action), reason: "the person's settings ask for it".to_owned() }
+        Verdict::Allow { action: Approved::action(action).under(&programs), reason: "the person's settings ask for it".to_owned() }
     }
 
     /// Returns how long a yes to exactly this holds, if there is one.
@@ -295,7 +351,9 @@ impl Policy {
         if self.mode == Mode::Deny && !action.is_read_only() {
             return Verdict::Deny { reason: "mode deny only allows reading".to_owned(), capabilities };
         }
-        Verdict::Allow { action: self.approved(action), reason: "the person typed it".to_owned() }
+        let programs = self.programs(&action);
+        // They said what they want.
+        Verdict::Allow { action: self.approved(action).answered().under(&programs), reason: "the person typed it".to_owned() }
     }
 
     /// Approves what no rule and no person spoke of. Where a rule speaks of paths of that tool, a link could lead to one of them.
@@ -335,7 +393,7 @@ impl Policy {
 
 /// Reads a rule and tries it on its examples.
 fn tried(example: &Example) -> Result<Rule, RuleError> {
-    let rule = Rule::parse(&example.rule)?;
+    let rule = Rule::parse(&example.rule)?.with(example.scope, &example.justification);
     let allows = example.decision == RuleDecision::Allow;
     let bad = |problem: String| Err(RuleError { rule: example.rule.clone(), problem });
     if let Some(text) = example.speaks_of.iter().find(|text| !rule.speaks_of(text, allows)) {

@@ -10,6 +10,7 @@ mod approved;
 mod autonomy;
 mod command;
 mod exact;
+mod exec_rules;
 mod glob;
 #[cfg(test)]
 mod hidden;
@@ -54,6 +55,7 @@ pub use judge::Verdict;
 pub use options::Example;
 pub use options::Options;
 pub use options::RuleDecision;
+pub use options::RuleScope;
 pub use question::Question;
 pub use rule::Rule;
 pub use rule::RuleError;

@@ -18,8 +18,20 @@ pub struct Options {
     /// Rules that deny; a denial always wins.
     pub deny: Vec<String>,
     /// Rules with examples, as tables `[[policy.rules]]`: `decision` (allow, ask, gate or deny), `rule`, and examples that it must speak of
-    /// (`speaks_of`) or not (`not_of`), which are tried when the settings are read.
+    /// (`speaks_of`) or not (`not_of`), which are tried when the settings are read. For a rule about commands also `scope` (own or anywhere: also what
+    /// `make` or a script starts) and a `justification` that the model is told.
     pub rules: Vec<Example>,
+}
+
+/// By whom a program is started that a rule about commands speaks of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RuleScope {
+    /// By the command itself, through shells and programs that do nothing but start others.
+    #[default]
+    Own,
+    /// By whatever program: also by `make`, or by a script in Python.
+    Anywhere,
 }
 
 /// A rule that says what it is meant for.
@@ -31,6 +43,12 @@ pub struct Example {
     pub speaks_of: Vec<String>,
     #[serde(default)]
     pub not_of: Vec<String>,
+    /// By whom a program is started that the rule speaks of.
+    #[serde(default)]
+    pub scope: RuleScope,
+    /// What the model is told where a program is not let run.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub justification: String,
 }
 
 /// What a rule decides.

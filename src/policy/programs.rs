@@ -6,11 +6,9 @@
 use std::sync::LazyLock;
 
 use podbay_event::Capability;
+use podbay_wire::behind_git_options;
 
 const TABLE: &str = include_str!("programs.txt");
-
-/// Options of git in front of its verb that a value follows.
-const VALUED: [&str; 8] = ["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--super-prefix", "--config-env", "--attr-source"];
 
 /// A line of the table.
 struct Program {
@@ -61,7 +59,7 @@ pub(crate) fn decides(words: &[&str]) -> Option<Capability> {
     let verb = name.strip_prefix("git-").filter(|verb| !verb.is_empty());
     let (name, verb, arguments) = match verb {
         Some(verb) => ("git", Some(verb), arguments),
-        None if name == "git" => ("git", None, behind_options(arguments)),
+        None if name == "git" => ("git", None, behind_git_options(arguments)),
         None => (name, None, arguments),
     };
     let words: Vec<&str> = [name].into_iter().chain(verb).chain(arguments.iter().copied()).collect();
@@ -71,14 +69,6 @@ pub(crate) fn decides(words: &[&str]) -> Option<Capability> {
         Kind::Publish => Capability::ChangeOutsideBox,
         Kind::Blocked(reason) => Capability::BlockedCommand { reason: reason.to_owned() },
     })
-}
-
-/// Returns the words behind git's own options: its verb, and what that is told.
-pub(crate) fn behind_options<'a, 'b>(mut arguments: &'a [&'b str]) -> &'a [&'b str] {
-    while let Some((first, behind)) = arguments.split_first().filter(|(first, _)| first.starts_with('-')) {
-        arguments = if VALUED.contains(first) { behind.get(1..).unwrap_or_default() } else { behind };
-    }
-    arguments
 }
 
 impl Program {

@@ -4,6 +4,7 @@ use super::Exact;
 use podbay_event::Answer;
 use podbay_event::Capability;
 use podbay_event::Lasting;
+use podbay_wire::ExecRule;
 
 /// An action that waits for a person's answer.
 #[derive(Debug)]
@@ -18,6 +19,8 @@ pub struct Question {
     pub(super) rule: Option<String>,
     /// What could be done so that it need not be asked.
     pub(super) remedy: Option<String>,
+    /// What the programs that it starts may be.
+    pub(super) programs: Box<[ExecRule]>,
 }
 
 impl Question {
@@ -57,7 +60,9 @@ impl Question {
     /// Turns the answer into an approval, or gives the action up.
     pub fn answered(self, answer: Answer) -> Option<Approved<Action>> {
         match answer {
-            Answer::Allow | Answer::AllowSession | Answer::AllowAlways => Some(Approved::by_name(self.action)),
+            Answer::Allow | Answer::AllowSession | Answer::AllowAlways => {
+                Some(Approved::by_name(self.action).answered().under(&self.programs))
+            }
             Answer::Deny | Answer::DenySession | Answer::Quit => None,
         }
     }

@@ -3,6 +3,7 @@ use std::collections::BTreeSet;
 use regex::Regex;
 use thiserror::Error;
 
+use super::RuleScope;
 use super::capabilities;
 use super::command::Around;
 use super::command::NAMES_MAX;
@@ -47,6 +48,8 @@ pub struct Rule {
     text: String,
     tool: String,
     pattern: Option<Pattern>,
+    scope: RuleScope,
+    justification: String,
 }
 
 #[derive(Clone, Debug)]
@@ -95,7 +98,30 @@ impl Rule {
             }
             Some(pattern) => Some(Pattern::Path(PathPattern::parse(pattern.trim()).map_err(bad)?)),
         };
-        Ok(Self { text: text.to_owned(), tool: tool.to_owned(), pattern })
+        let (scope, justification) = (RuleScope::Own, String::new());
+        Ok(Self { text: text.to_owned(), tool: tool.to_owned(), pattern, scope, justification })
+    }
+
+    /// The same rule, which says by whom a program is started that it speaks of, and what the model is told.
+    #[must_use]
+    pub(super) fn with(self, scope: RuleScope, justification: &str) -> Self {
+        Self { scope, justification: justification.to_owned(), ..self }
+    }
+
+    pub(super) fn scope(&self) -> RuleScope {
+        self.scope
+    }
+
+    pub(super) fn justification(&self) -> &str {
+        &self.justification
+    }
+
+    /// Returns the pattern over the words of commands, where it is one.
+    pub(super) fn words(&self) -> Option<&str> {
+        match &self.pattern {
+            Some(Pattern::Command(words) | Pattern::Commands(words)) => Some(words),
+            Some(Pattern::Path(_) | Pattern::Regex(_)) | None => None,
+        }
     }
 
     pub fn text(&self) -> &str {

@@ -1,6 +1,7 @@
 //! What policy says: the table of modes, and the order of rules.
 
 use super::Action;
+use super::Approved;
 use super::Exact;
 use super::Example;
 use super::HostCall;
@@ -9,12 +10,14 @@ use super::Options;
 use super::Policy;
 use super::Question;
 use super::RuleDecision;
+use super::RuleScope;
 use super::Verdict;
 use podbay_event::Answer;
 use podbay_event::Decision;
 use podbay_wire::Bash;
 use podbay_wire::Call;
 use podbay_wire::CopyFile;
+use podbay_wire::ExecEffect;
 use podbay_wire::Hook;
 use podbay_wire::ListDirectory;
 use podbay_wire::MoveFile;
@@ -47,7 +50,16 @@ pub(super) fn list() -> Action {
 fn bash() -> Action {
     let (timeout_ms, grace_ms, stream_bytes, tail_bytes) = (1, 1, 1, 1);
     let command = "make".to_owned();
-    Action::Box(Call::Bash(Bash { command, working_directory: None, timeout_ms, grace_ms, stream_bytes, tail_bytes, background: false }))
+    Action::Box(Call::Bash(Bash {
+        command,
+        working_directory: None,
+        timeout_ms,
+        grace_ms,
+        stream_bytes,
+        tail_bytes,
+        background: false,
+        rules: Vec::new(),
+    }))
 }
 
 #[track_caller]
@@ -146,6 +158,7 @@ fn a_hook_is_asked_for_by_the_settings_and_held_by_rules_of_its_own() {
             timeout_ms: 1000,
             grace_ms: 0,
             output_bytes: 0,
+            rules: Vec::new(),
         };
         [Action::Box(Call::Hook(hook.clone())), Action::Host(HostCall::Hook(hook))]
     };
@@ -211,6 +224,8 @@ fn examples_of_a_rule_are_tried_when_it_is_read() {
         rule: "bash(git commit *)".to_owned(),
         speaks_of: vec![speaks_of.to_owned()],
         not_of: vec![not_of.to_owned()],
+        scope: RuleScope::Own,
+        justification: String::new(),
     };
     let new = |example| Policy::new(Mode::Ask, &Options { rules: vec![example], ..Options::default() });
     let policy = new(example("git commit -m x", "git commit; rm x")).expect("good examples");
@@ -299,4 +314,54 @@ fn what_undo_and_review_take_back_is_not_asked_about_in_mode_auto() {
         check(Mode::Ask, &Options::default(), action.clone(), Decision::Ask);
         check(Mode::Deny, &Options::default(), action, Decision::Deny);
     }
+}
+
+/// Returns what a command that may run takes along: the effect and the rule of each.
+fn taken_along(mode: Mode, options: &Options, command: &str) -> Vec<(ExecEffect, String, String)> {
+    let Verdict::Allow { action, .. } = Policy::new(mode, options).expect("good rules").judge(shell(command)) else {
+        panic!("{command} may run")
+    };
+    let Action::Box(Call::Bash(bash)) = action.into_inner() else { unreachable!("it is one") };
+    bash.rules.into_iter().map(|rule| (rule.effect, rule.rule, rule.justification)).collect()
+}
+
+#[test]
+fn a_command_that_may_run_takes_along_what_its_programs_may_be() {
+    let [deny, gate, ask] = ["bash(git push*)", "bash(cargo publish *)", "bash(npm *)"].map(str::to_owned);
+    let options = Options {
+        deny: vec![deny.clone(), "bash(/^x/)".into(), "write_file(a)".into(), "bash(a && b)".into()],
+        gate: vec![gate.clone()],
+        ask: vec![ask.clone()],
+        ..Options::default()
+    };
+    let because = "it wants a person's word, and mode auto asks nobody".to_owned();
+    assert_eq!(
+        taken_along(Mode::Auto, &options, "make"),
+        [(ExecEffect::Deny, deny.clone(), String::new()), (ExecEffect::Deny, gate.clone(), because)]
+    );
+    let asking = [(ExecEffect::Deny, deny.clone()), (ExecEffect::Ask, gate), (ExecEffect::Ask, ask)];
+    let found: Vec<_> = taken_along(Mode::Ask, &options, "ls").into_iter().map(|(effect, rule, _)| (effect, rule)).collect();
+    assert_eq!(found, asking);
+    assert_eq!(taken_along(Mode::Auto, &Options::default(), "make"), []);
+    // Who said yes to the whole command is asked about no part of it, and a denial stays.
+    let policy = Policy::new(Mode::Ask, &options).expect("good rules");
+    let Verdict::Ask(question) = policy.judge(shell("cargo publish x")) else { panic!("it is asked about") };
+    let Some(Action::Box(Call::Bash(bash))) = question.answered(Answer::Allow).map(Approved::into_inner) else { panic!("allowed") };
+    assert_eq!(bash.rules.into_iter().map(|rule| rule.rule).collect::<Vec<_>>(), [deny]);
+}
+
+#[test]
+fn a_rule_with_a_scope_and_a_justification_takes_both_along_and_too_many_rules_are_refused() {
+    let rule = |n: usize| Example {
+        decision: RuleDecision::Deny,
+        rule: format!("bash(git push{n} *)"),
+        speaks_of: Vec::new(),
+        not_of: Vec::new(),
+        scope: RuleScope::Anywhere,
+        justification: "ask Ann".to_owned(),
+    };
+    let options = |n| Options { rules: (0..n).map(rule).collect(), ..Options::default() };
+    assert_eq!(taken_along(Mode::Auto, &options(1), "make"), [(ExecEffect::Deny, "bash(git push0 *)".to_owned(), "ask Ann".to_owned())]);
+    let error = Policy::new(Mode::Auto, &options(300)).expect_err("too many").to_string();
+    assert!(error.contains("256 is the most"), "{error}");
 }

@@ -31,6 +31,7 @@ mod peek;
 mod pipeline;
 mod render;
 mod render_changed;
+mod render_denied;
 mod render_session;
 mod repair;
 mod schema;

@@ -9,6 +9,7 @@ use super::left_out;
 use super::limit::limit_words;
 use super::render_changed::render_changed;
 use super::render_changed::render_tree;
+use super::render_denied;
 use super::render_session::render_background;
 use super::render_session::render_environment;
 use super::screen::Shown;
@@ -452,6 +453,7 @@ fn render_command(command: &CommandEnded, printed: &Printed, options: &Options) 
         notes.push(format!("{ended}; {remedy}"));
     }
     notes.extend(has_bytes.then(|| BYTES.to_owned()));
+    notes.extend(command.denied.iter().map(render_denied::sentence));
     // On one line, so that no word of a guest's parts what follows it from how the command ended.
     notes.extend(command.note.as_ref().map(|note| note.replace(['\r', '\n'], " ")));
     if body.trim().is_empty() {

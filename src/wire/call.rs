@@ -4,6 +4,7 @@ use serde::Serialize;
 use super::ApplyPatch;
 use super::Archive;
 use super::BytesPath;
+use super::ExecRule;
 use super::Git;
 use super::Known;
 use super::Processes;
@@ -279,6 +280,9 @@ pub struct Bash {
     pub tail_bytes: u64,
     /// Leaves it running when the call ends; its output goes to a file in the box.
     pub background: bool,
+    /// What the programs that it starts may be.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<ExecRule>,
 }
 
 /// Runs one program with the person's own input; an empty `argv` means the box's shell.
@@ -305,6 +309,9 @@ pub struct Hook {
     pub grace_ms: u64,
     /// How many bytes of output are sent; the rest is read and thrown away, so that a command that talks much is not held up.
     pub output_bytes: u64,
+    /// What the programs that it starts may be.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<ExecRule>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -3,12 +3,15 @@ use serde::Serialize;
 
 use super::Background;
 use super::BytesPath;
+use super::Denied;
 use super::Fault;
 use super::GrepOutput;
 use super::LeftOut;
+use super::MAX_DENIED;
 use super::Memo;
 use super::Programs;
 use super::message::Data;
+use super::programs::MAX_ARGUMENTS;
 
 /// What came of a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -346,9 +349,18 @@ pub struct CommandEnded {
     /// What it started, where that was seen.
     #[serde(default, skip_serializing_if = "Programs::is_empty")]
     pub programs: Programs,
+    /// What of it was not let run.
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    pub denied: Box<[Denied]>,
 }
 
 impl CommandEnded {
+    /// Returns whether this is more than a guest may tell of programs.
+    pub fn tells_too_much(&self) -> bool {
+        let is_long = |denied: &Denied| denied.argv.iter().map(|word| word.as_bytes().len() + 1).sum::<usize>() > 2 * MAX_ARGUMENTS;
+        self.programs.is_too_much() || self.denied.len() > MAX_DENIED || self.denied.iter().any(is_long)
+    }
+
     /// Returns what is known where only its end is.
     pub fn plain(end: End) -> Self {
         Self {
@@ -362,6 +374,7 @@ impl CommandEnded {
             duration_ms: 0,
             note: None,
             programs: Programs::default(),
+            denied: Box::default(),
         }
     }
 }

@@ -3,10 +3,16 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use podbay::wire::Bash;
+use podbay::wire::Because;
 use podbay::wire::BytesPath;
 use podbay::wire::Call;
 use podbay::wire::CommandEnded;
+use podbay::wire::Denied;
 use podbay::wire::End;
+use podbay::wire::ExecEffect;
+use podbay::wire::ExecRule;
+use podbay::wire::ExecScope;
 use podbay::wire::Output;
 use podbay::wire::Program;
 use podbay::wire::message::ExecGate;
@@ -112,4 +118,110 @@ async fn who_ends_the_supervisor_ends_the_call_and_nothing_runs_unseen() {
     assert!(!guest.path("told").exists() || fs::read_to_string(guest.path("told")).expect("readable").is_empty());
     let (ended, ..) = ran(&guest, "/bin/true").await;
     assert_eq!(ended.end, End::Exited { code: 0 });
+}
+
+fn rule(effect: ExecEffect, scope: ExecScope, words: &str) -> ExecRule {
+    let words = words.split(' ').map(|word| vec![word.to_owned()]).collect();
+    ExecRule { effect, words, more: true, scope, rule: "bash(the rule)".to_owned(), justification: "not here".to_owned() }
+}
+
+fn denies(words: &str) -> Vec<ExecRule> {
+    vec![rule(ExecEffect::Deny, ExecScope::Own, words)]
+}
+
+/// Returns what was not let run, as lines, and what was printed.
+async fn denied(guest: &TestGuest, rules: Vec<ExecRule>, command: &str) -> (Vec<String>, String) {
+    let (ended, printed) = guest.bash(Bash { rules, ..bash(command) }).await;
+    let line = |denied: &Denied| {
+        let words: Vec<String> = denied.argv.iter().map(BytesPath::to_text).collect();
+        let because =
+            if let Because::Rule { justification, .. } = &denied.because { justification.clone() } else { format!("{:?}", denied.because) };
+        format!("{} {}{}: {because}", denied.count, words.join(" "), if denied.killed { " (killed)" } else { "" })
+    };
+    (ended.denied.iter().map(line).collect(), printed)
+}
+
+#[tokio::test]
+async fn a_denied_program_does_not_run_however_it_is_called_and_others_do() {
+    let guest = TestGuest::start().await;
+    let target = guest.path("touched");
+    fs::write(guest.path("script"), "#!/bin/sh\ntouch touched\n").expect("written");
+    fs::write(guest.path("by-line"), "#!/usr/bin/touch\n").expect("written");
+    for name in ["script", "by-line"] {
+        fs::set_permissions(guest.path(name), fs::Permissions::from_mode(0o755)).expect("ours");
+    }
+    std::os::unix::fs::symlink("/usr/bin/touch", guest.path("link")).expect("linked");
+    fs::copy("/usr/bin/touch", guest.path("copy")).expect("copied");
+    fs::write(guest.path("grown"), [fs::read("/usr/bin/touch").expect("there"), b"x".to_vec()].concat()).expect("written");
+    fs::set_permissions(guest.path("grown"), fs::Permissions::from_mode(0o755)).expect("ours");
+    fs::copy("/lib64/ld-linux-x86-64.so.2", guest.path("loader")).expect("copied");
+    let commands = [
+        "touch touched",
+        "/usr/bin/touch touched",
+        "t=tou; \"$t\"ch touched",
+        "eval 'tou''ch touched'",
+        "echo dG91Y2ggdG91Y2hlZAo= | base64 -d | sh",
+        "./script",
+        "sh script",
+        "env -S 'touch touched'",
+        "echo touched | xargs touch",
+        "find . -maxdepth 0 -exec touch touched \\;",
+        "nice timeout 5 nohup setsid -w touch touched",
+        "(exec -a ls touch touched)",
+        "./link touched",
+        "exec 3</usr/bin/touch; /proc/self/fd/3 touched",
+        "exec 3</usr/bin/touch; /dev/fd/3 touched",
+        "/lib64/ld-linux-x86-64.so.2 /usr/bin/touch touched",
+        "/lib64/ld-linux-x86-64.so.2 --argv0 ls /usr/bin/touch touched",
+        "./loader /usr/bin/touch touched",
+        "./copy touched",
+        "./grown touched",
+        "(sleep 0.1; touch touched) & wait",
+        "(setsid -f sh -c 'sleep 0.1; touch touched'); sleep 0.2",
+    ];
+    for command in commands {
+        let (lines, printed) = denied(&guest, denies("touch"), command).await;
+        assert!(!target.exists(), "{command}: {lines:?} {printed}");
+        assert!(lines.len() == 1 && lines[0].ends_with(": not here"), "{command}: {lines:?} {printed}");
+    }
+    let (lines, _) = denied(&guest, denies("touch"), "./by-line touched").await;
+    assert!(lines.len() == 1 && !target.exists(), "{lines:?}");
+    for (command, expected) in [
+        ("echo touch touched", "touch touched\n"),
+        ("touched() { echo function; }; touched", "function\n"),
+        ("$(which cat) < /dev/null; printf '%s\\n' touch", "touch\n"),
+        ("sh -c 'echo \"touch touched\"'", "touch touched\n"),
+    ] {
+        assert_eq!(denied(&guest, denies("touch"), command).await, (Vec::new(), expected.to_owned()), "{command}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_program_starts_is_its_own_unless_the_rule_is_for_anywhere() {
+    let guest = TestGuest::start().await;
+    let by_program = "python3 -c 'import subprocess; subprocess.run([\"touch\", \"touched\"])'";
+    let (lines, _) = denied(&guest, denies("touch"), by_program).await;
+    assert!(lines.is_empty() && guest.path("touched").exists(), "{lines:?}");
+    fs::remove_file(guest.path("touched")).expect("made");
+    for command in [
+        by_program,
+        "python3 -c 'import os; os.system(\"touch touched\")'",
+        "python3 -c 'import os; os.execv(\"/usr/bin/touch\", [\"ls\", \"touched\"])'",
+        "python3 -c 'import os; p = os.posix_spawnp(\"touch\", [\"touch\", \"touched\"], os.environ); os.waitpid(p, 0)'",
+        "python3 -c 'import os, threading as t; x = t.Thread(target=lambda: os.execvp(\"touch\", [\"touch\", \"touched\"])); x.start(); x.join()'",
+        "python3 -c 'import ctypes, os; ctypes.CDLL(None).prctl(4, 0); os.execvp(\"touch\", [\"touch\", \"touched\"])'",
+        "python3 -c 'import os; f = os.memfd_create(\"x\"); os.write(f, open(\"/usr/bin/touch\", \"rb\").read()); os.execve(f, [\"zzz\", \"touched\"], os.environ)'",
+        "perl -e 'exec \"touch\", \"touched\"'",
+    ] {
+        let (lines, printed) = denied(&guest, vec![rule(ExecEffect::Deny, ExecScope::Anywhere, "touch")], command).await;
+        assert!(lines.len() == 1 && !guest.path("touched").exists(), "{command}: {lines:?} {printed}");
+    }
+}
+
+#[tokio::test]
+async fn a_call_whose_own_shell_a_rule_names_runs_and_what_it_starts_does_not() {
+    let guest = TestGuest::start().await;
+    let (lines, printed) = denied(&guest, denies("*"), "echo built in; /bin/echo started; bash -c 'echo other'").await;
+    assert_eq!(lines, ["1 /bin/echo started: not here", "1 bash -c echo other: not here"], "{printed}");
+    assert!(printed.starts_with("built in\n") && !printed.contains("started\n"), "{printed}");
 }

@@ -12,9 +12,11 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
+use podbay::wire::Because;
 use podbay::wire::BytesPath;
 use podbay::wire::CallId;
 use podbay::wire::CommandEnded;
+use podbay::wire::Denied;
 use podbay::wire::Encoding;
 use podbay::wire::End;
 use podbay::wire::Fault;
@@ -312,6 +314,11 @@ fn programs() -> Programs {
     Programs { listed: vec![program; 3], n_more: u64::MAX }
 }
 
+fn denied() -> Box<[Denied]> {
+    let because = Because::Rule { rule: BAD.to_owned(), justification: BAD.to_owned() };
+    vec![Denied { argv: vec![BAD.into()], truncated: true, count: u64::MAX, because, killed: true }; 3].into()
+}
+
 /// A command's end, with such numbers.
 fn ended() -> Output {
     Output::Command(CommandEnded {
@@ -325,6 +332,7 @@ fn ended() -> Output {
         duration_ms: u64::MAX,
         note: Some(BAD.to_owned()),
         programs: programs(),
+        denied: denied(),
     })
 }
 
@@ -426,6 +434,7 @@ fn logs_and_json_hold_no_raw_control_character() {
                 duration_ms: 1,
                 note: Some(BAD.to_owned()),
                 programs: programs(),
+                denied: denied(),
             };
             guest.done(id, Output::Command(ended))?;
         }

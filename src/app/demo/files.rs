@@ -327,6 +327,7 @@ mod tests {
             stream_bytes: 100,
             tail_bytes: 100,
             background: false,
+            rules: Vec::new(),
         };
         assert!(matches!(files().carry_out(&Call::Bash(bash)), Err(Fault::NotStarted { .. })));
         assert!(!marker.exists());

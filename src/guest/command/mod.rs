@@ -44,6 +44,7 @@ use crate::ring::Ring;
 use crate::session::Session;
 use crate::stdio::Pipe;
 use podbay_wire::CommandEnded;
+use podbay_wire::Denied;
 use podbay_wire::End;
 use podbay_wire::Fault;
 use podbay_wire::Limit;
@@ -102,6 +103,7 @@ pub(super) async fn run(session: &Session, line: &mut Line, plan: Plan) -> Resul
         tail: Ring::new(tail_bytes.min(MAX_TAIL) as usize),
         output_bytes: 0,
         programs: Programs::default(),
+        denied: Vec::new(),
         buffer: vec![0; CHUNK],
     };
     let (status, n_survivors) = run.until_end().await?;
@@ -162,6 +164,7 @@ pub(super) async fn run(session: &Session, line: &mut Line, plan: Plan) -> Resul
         duration_ms: began.elapsed().as_millis() as u64,
         note,
         programs: run.programs,
+        denied: run.denied.into(),
     })
 }
 
@@ -212,6 +215,7 @@ struct Run<'call> {
     tail: Ring,
     output_bytes: u64,
     programs: Programs,
+    denied: Vec<Denied>,
     buffer: Vec<u8>,
 }
 
@@ -281,7 +285,7 @@ impl Run<'_> {
                 return Err(not_started(self.session, self.order, stage, Errno::from_raw(errno)));
             }
             // The others take time, so they are done by whoever can wait.
-            Next::Report(Some(Report::Ran(programs))) => self.programs = programs,
+            Next::Report(Some(Report::Ran { programs, denied })) => (self.programs, self.denied) = (programs, denied),
             Next::Report(Some(Report::Started { .. }) | None) | Next::Look => {}
             Next::Time => return self.time_is_up(),
         }

@@ -22,15 +22,22 @@ struct Info {
 
 /// Takes hold of a process, by which it can be asked about when it is gone. A number of a thread that is not the first one has none.
 #[expect(unsafe_code, reason = "nix has no pidfd")]
-pub(crate) fn hold(process: i32) -> Option<OwnedFd> {
+pub(super) fn hold(process: i32) -> Option<OwnedFd> {
     // SAFETY: takes plain numbers.
     let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, process, 0) };
     i32::try_from(fd).ok().filter(|&fd| fd >= 0).map(own)
 }
 
+/// Ends a process that is held, whoever has its number by now.
+#[expect(unsafe_code, reason = "nix has no pidfd")]
+pub(super) fn kill_held(held: &OwnedFd) {
+    // SAFETY: a descriptor and plain numbers; without words about who sent it.
+    unsafe { libc::syscall(libc::SYS_pidfd_send_signal, held.as_raw_fd(), libc::SIGKILL, std::ptr::null::<libc::siginfo_t>(), 0) };
+}
+
 /// Returns how one that has ended did so, as a shell has it.
 #[expect(unsafe_code, reason = "nix has no pidfd")]
-pub(crate) fn of(held: &OwnedFd) -> Option<i32> {
+pub(super) fn of(held: &OwnedFd) -> Option<i32> {
     let mut info = Info { mask: EXIT, ..Info::default() };
     // SAFETY: the kernel fills the 64 bytes whose number is part of the request.
     let done = unsafe { libc::ioctl(held.as_raw_fd(), GET_INFO, &raw mut info) };
@@ -38,7 +45,7 @@ pub(crate) fn of(held: &OwnedFd) -> Option<i32> {
 }
 
 /// Turns a status word of `wait` into an exit code.
-pub(crate) fn as_in_a_shell(status: i32) -> i32 {
+pub(super) fn as_in_a_shell(status: i32) -> i32 {
     let status = ExitStatus::from_raw(status);
     status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or_default()
 }
@@ -52,7 +59,7 @@ mod tests {
 
     #[test]
     #[expect(clippy::disallowed_methods, reason = "it is processes that this looks at")]
-    fn how_a_process_ended_is_known_to_who_holds_it() {
+    fn a_process_that_is_held_is_known_after_its_end_and_can_be_ended() {
         assert_eq!(size_of::<Info>(), 64, "as the request says");
         let mut child = Command::new("sh").args(["-c", "read x; exit 7"]).stdin(Stdio::piped()).spawn().expect("sh");
         let held = hold(child.id() as i32).expect("held");
@@ -61,6 +68,9 @@ mod tests {
         assert_eq!(child.wait().expect("ended").code(), Some(7));
         // A kernel before 6.15 does not tell.
         assert!([None, Some(7)].contains(&of(&held)), "{:?}", of(&held));
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().expect("cat");
+        kill_held(&hold(child.id() as i32).expect("held"));
+        assert_eq!(as_in_a_shell(child.wait().expect("ended").into_raw()), 137);
         assert!(hold(i32::MAX).is_none());
     }
 }

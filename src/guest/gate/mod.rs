@@ -7,14 +7,25 @@
 //! What this sees is what is executed. Code that maps a program and jumps into it, or writes into another process of its call while that
 //! is looked at, is not seen: the sandbox is what holds those.
 //!
-//! Start with [`Gate`], then [`listener`] (the kernel's questions) and [`process`] (what is read of who asks).
+//! Rules say which programs may run. They speak of names and words: a program has several names ([`forms`]), some of which it cannot choose
+//! ([`identity`]), and by default only what the command itself starts is meant ([`ancestry`]).
+//!
+//! Start with [`Gate`], then [`listener`] (the kernel's questions) and [`process`] (what is read of who asks); [`verdict`] and [`matching`] are plain
+//! functions.
 
+mod ancestry;
+mod denied;
 mod exit_code;
+mod forms;
+mod identity;
 mod listener;
+mod matching;
 mod probe;
 mod process;
 mod ran;
 mod supervise;
+mod ticket;
+mod verdict;
 
 pub(super) use listener::Listener;
 pub(super) use listener::Question;

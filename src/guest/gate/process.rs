@@ -1,25 +1,58 @@
-//! What is read of a process that waits: its arguments, where it is.
+//! What is read of a process that waits: what it is to execute, or executes by now, its arguments, where it is.
+//!
+//! Before an exec this is what lies in its memory, which it may change while it is looked at. After it, it is what the kernel took.
 
 use std::fs;
 use std::fs::File;
+use std::fs::Metadata;
+use std::io;
 use std::io::Read;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::FileExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::path::PathBuf;
 
-/// Most bytes of arguments that are looked at.
+use super::listener::Question;
+use super::matching::Form;
+
+/// Most bytes of arguments that are looked at, and most words of a process's memory: what lies there is read one by one.
 const MAX_BYTES: u64 = 256 * 1024;
+const MAX_WORDS: usize = 4096;
 
-/// A program that stands there and has not begun.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Begun {
-    pub(crate) argv: Arguments,
+/// Longest path, and how much of a word is read at once; the kernel's pages are no smaller.
+const MAX_PATH: usize = 4096;
+const PAGE: u64 = 4096;
+
+/// A program that is to be executed, or stands there and has not begun.
+#[derive(Debug, Default)]
+pub(super) struct Program {
+    /// The path that was called, where it is known.
+    pub(super) called: Vec<u8>,
+    /// The file, as the kernel names it; none: nobody can say.
+    pub(super) file: Option<Opened>,
+    pub(super) argv: Arguments,
 }
 
-/// The words a program is given.
+/// A file that is held, whatever becomes of its name.
+#[derive(Debug)]
+pub(super) struct Opened {
+    pub(super) name: Vec<u8>,
+    pub(super) metadata: Metadata,
+    /// By which it can be opened.
+    pub(super) way: PathBuf,
+    /// Keeps the way good.
+    _held: Option<File>,
+}
+
+/// The words a program is given, with what it is called in front.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Arguments {
-    pub(crate) words: Vec<Vec<u8>>,
+pub(super) struct Arguments {
+    pub(super) words: Vec<Vec<u8>>,
     /// Whether there are more of them than were read.
-    pub(crate) truncated: bool,
+    pub(super) truncated: bool,
 }
 
 impl Arguments {
@@ -37,19 +70,148 @@ impl Arguments {
 }
 
 /// Reads what a process executes by now; `None`: it is gone.
-pub(crate) fn begun(process: i32) -> Option<Begun> {
+pub(super) fn begun(process: i32) -> Option<Program> {
     let mut bytes = Vec::with_capacity(1024);
     File::open(format!("/proc/{process}/cmdline")).ok()?.take(MAX_BYTES + 1).read_to_end(&mut bytes).ok()?;
-    Some(Begun { argv: Arguments::parse(bytes) })
+    let way = PathBuf::from(format!("/proc/{process}/exe"));
+    let file = fs::read_link(&way).and_then(|name| {
+        let metadata = fs::metadata(&way)?;
+        Ok(Opened { name: name.into_os_string().into_vec(), metadata, way, _held: None })
+    });
+    Some(Program { called: called(process), file: file.ok(), argv: Arguments::parse(bytes) })
+}
+
+/// Returns what the kernel calls a program after the file that was called, a script's own included; it keeps 15 bytes, and where there may be more, it
+/// says nothing certain.
+fn called(process: i32) -> Vec<u8> {
+    const KEPT: usize = 15;
+    let mut name = fs::read(format!("/proc/{process}/comm")).unwrap_or_default();
+    if name.last() == Some(&b'\n') {
+        name.pop();
+    }
+    if name.len() < KEPT { name } else { Vec::new() }
+}
+
+/// Reads what a process is about to execute. An error: it cannot be looked into, or what it says leads nowhere.
+pub(super) fn wanted(question: &Question) -> io::Result<Program> {
+    let [first, second, third, _, fifth, _] = question.arguments;
+    let (folder, path, argv, flags) =
+        if question.call == libc::SYS_execveat { (first as i32, second, third, fifth as i32) } else { (libc::AT_FDCWD, first, second, 0) };
+    let memory = File::open(format!("/proc/{}/mem", question.thread))?;
+    let called = text(&memory, path, MAX_PATH)?.ok_or(io::ErrorKind::InvalidInput)?;
+    let file = hold(question.thread, folder, &called, flags)?;
+    Ok(Program { argv: words(&memory, argv)?, called, file: Some(file) })
+}
+
+/// Holds the file that a path means to a process.
+fn hold(process: i32, folder: i32, path: &[u8], flags: i32) -> io::Result<Opened> {
+    let own = |rest: &[u8]| [format!("/proc/{process}").as_bytes(), rest].concat();
+    // These are the reader's own to the kernel.
+    let path = match (path.strip_prefix(b"/proc/self/"), path.strip_prefix(b"/dev/fd/")) {
+        (Some(rest), _) => own(&[b"/", rest].concat()),
+        (_, Some(rest)) => own(&[b"/fd/", rest].concat()),
+        _ => path.to_vec(),
+    };
+    let from = if folder == libc::AT_FDCWD { own(b"/cwd") } else { own(format!("/fd/{folder}").as_bytes()) };
+    let way = match path.first() {
+        Some(b'/') => path,
+        None if flags & libc::AT_EMPTY_PATH != 0 => from,
+        None => return Err(io::ErrorKind::NotFound.into()),
+        Some(_) => [&from, &b"/"[..], &path].concat(),
+    };
+    let held =
+        File::options().read(true).custom_flags(libc::O_PATH | libc::O_CLOEXEC).open(Path::new(std::ffi::OsStr::from_bytes(&way)))?;
+    let way = PathBuf::from(format!("/proc/self/fd/{}", held.as_raw_fd()));
+    let name = fs::read_link(&way)?.into_os_string().into_vec();
+    Ok(Opened { name, metadata: held.metadata()?, way, _held: Some(held) })
+}
+
+impl Opened {
+    /// Holds another file that a process names, such as the program behind one that loads it.
+    pub(super) fn of(process: i32, path: &[u8]) -> Option<Self> {
+        hold(process, libc::AT_FDCWD, path, 0).ok()
+    }
+
+    /// Returns whether no name leads to it.
+    pub(super) fn is_unnamed(&self) -> bool {
+        self.name.ends_with(b" (deleted)") || self.name.starts_with(b"/memfd:") || !self.name.starts_with(b"/")
+    }
+}
+
+/// Reads the words of an array of pointers.
+fn words(memory: &File, array: u64) -> io::Result<Arguments> {
+    const SIZE: u64 = size_of::<u64>() as u64;
+    let mut all = Arguments::default();
+    let mut n_bytes = 0;
+    let mut pointers = Vec::new();
+    if array == 0 {
+        return Ok(all);
+    }
+    for n in 0.. {
+        if all.words.len() >= MAX_WORDS || n_bytes >= MAX_BYTES as usize {
+            all.truncated = true;
+            break;
+        }
+        if pointers.is_empty() {
+            let at = array.checked_add(n * SIZE).ok_or(io::ErrorKind::InvalidInput)?;
+            // To the end of its page, behind which there may be nothing.
+            let mut bytes = vec![0; ((PAGE - at % PAGE).clamp(SIZE, 64 * SIZE) / SIZE * SIZE) as usize];
+            memory.read_exact_at(&mut bytes, at)?;
+            pointers = bytes.chunks_exact(SIZE as usize).rev().map(|bytes| u64::from_ne_bytes(bytes.try_into().expect("eight"))).collect();
+        }
+        let Some(pointer) = pointers.pop().filter(|&pointer| pointer != 0) else { break };
+        if let Some(word) = text(memory, pointer, MAX_BYTES as usize - n_bytes)? {
+            n_bytes += word.len() + 1;
+            all.words.push(word);
+        } else {
+            all.truncated = true;
+            break;
+        }
+    }
+    Ok(all)
+}
+
+/// Reads what ends with a zero byte; `None`: it is longer than that.
+fn text(memory: &File, mut at: u64, most: usize) -> io::Result<Option<Vec<u8>>> {
+    let mut text = Vec::new();
+    let mut page = [0; PAGE as usize];
+    // Most words are short.
+    let mut room = 256;
+    while text.len() <= most {
+        let length = (PAGE - at % PAGE).min(room) as usize;
+        memory.read_exact_at(&mut page[..length], at)?;
+        if let Some(end) = memchr::memchr(0, &page[..length]) {
+            text.extend_from_slice(&page[..end]);
+            return Ok((text.len() <= most).then_some(text));
+        }
+        text.extend_from_slice(&page[..length]);
+        at = at.checked_add(length as u64).ok_or(io::ErrorKind::InvalidInput)?;
+        room = PAGE;
+    }
+    Ok(None)
 }
 
 /// Returns where a process is.
-pub(crate) fn directory(process: i32) -> Vec<u8> {
+pub(super) fn directory(process: i32) -> Vec<u8> {
     fs::read_link(format!("/proc/{process}/cwd")).map(|path| path.into_os_string().into_vec()).unwrap_or_default()
+}
+
+/// Returns what a process executes now, by its name alone.
+pub(super) fn executed_by(thread: i32) -> Option<Form> {
+    let name = fs::read_link(format!("/proc/{thread}/exe")).ok()?;
+    Some(Form::default().named(name.as_os_str().as_bytes()))
+}
+
+/// Returns the process that a thread belongs to.
+pub(super) fn process_of(thread: i32) -> Option<i32> {
+    let status = fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::CString;
+
     use super::*;
 
     #[test]
@@ -69,6 +231,53 @@ mod tests {
         let begun = begun(std::process::id() as i32).expect("it is there");
         let own: Vec<Vec<u8>> = std::env::args_os().map(OsStringExt::into_vec).collect();
         assert_eq!(begun.argv, Arguments { words: own, truncated: false });
-        assert!(super::begun(i32::MAX).is_none());
+        let file = begun.file.expect("known");
+        assert_eq!(file.name, std::env::current_exe().expect("named").into_os_string().into_vec());
+        assert!(!file.is_unnamed() && super::begun(i32::MAX).is_none());
+    }
+
+    /// Puts words where a process would have them, and asks about them.
+    #[track_caller]
+    fn read(path: &str, words: &[&[u8]]) -> io::Result<Program> {
+        let path = CString::new(path).expect("no zero byte");
+        let words: Vec<CString> = words.iter().map(|word| CString::new(*word).expect("no zero byte")).collect();
+        let pointers: Vec<*const libc::c_char> = words.iter().map(|word| word.as_ptr()).chain([std::ptr::null()]).collect();
+        let arguments = [path.as_ptr() as u64, pointers.as_ptr() as u64, 0, 0, 0, 0];
+        let found = wanted(&Question { id: 0, thread: nix::unistd::gettid().as_raw(), call: libc::SYS_execve, arguments });
+        // They had to live until here.
+        drop((path, words));
+        found
+    }
+
+    #[test]
+    fn what_is_to_be_executed_is_read_from_memory_in_bounds() {
+        let found = read("/bin/sh", &[b"sh", b"", &[b'x'; 10_000], b"\xff"]).expect("read");
+        assert_eq!(found.argv.words.iter().map(Vec::len).collect::<Vec<_>>(), [2, 0, 10_000, 1]);
+        let file = found.file.expect("there");
+        assert_eq!(Path::new(std::ffi::OsStr::from_bytes(&file.name)), fs::canonicalize("/bin/sh").expect("there"));
+        let many: Vec<&[u8]> = vec![b"x"; 100_000];
+        let found = read("/bin/sh", &many).expect("read");
+        assert_eq!((found.argv.words.len(), found.argv.truncated), (MAX_WORDS, true));
+        let long = vec![b'y'; 300 * 1024];
+        let found = read("/bin/sh", &[b"sh", &long]).expect("read");
+        assert_eq!((found.argv.words.len(), found.argv.truncated), (1, true));
+        assert!(read("/nowhere/at/all", &[b"x"]).is_err() && read("", &[b"x"]).is_err());
+        let nowhere = Question { id: 0, thread: nix::unistd::gettid().as_raw(), call: libc::SYS_execve, arguments: [8, 16, 0, 0, 0, 0] };
+        assert!(wanted(&nowhere).is_err());
+    }
+
+    #[test]
+    fn a_descriptor_is_the_processs_own_and_a_file_without_a_name_is_known_as_one() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("x");
+        fs::write(&path, "x").expect("written");
+        let file = File::open(&path).expect("there");
+        for way in ["/proc/self/fd", "/dev/fd"] {
+            let found = read(&format!("{way}/{}", file.as_raw_fd()), &[]).expect("read").file.expect("there");
+            assert!(found.name.ends_with(b"/x") && !found.is_unnamed());
+        }
+        fs::remove_file(&path).expect("removed");
+        let found = read(&format!("/proc/self/fd/{}", file.as_raw_fd()), &[]).expect("read").file.expect("there");
+        assert!(found.is_unnamed(), "{}", String::from_utf8_lossy(&found.name));
     }
 }

@@ -13,7 +13,7 @@ use podbay_wire::programs::MAX_ARGUMENTS;
 use podbay_wire::programs::MAX_PROGRAMS;
 
 #[derive(Debug, Default)]
-pub(crate) struct Ran {
+pub(super) struct Ran {
     listed: Vec<Listed>,
     /// Where one that is started again stands.
     places: HashMap<(Vec<Vec<u8>>, Vec<u8>), usize>,
@@ -30,7 +30,7 @@ struct Listed {
 
 impl Ran {
     /// Notes a program that was started.
-    pub(crate) fn add(&mut self, argv: &Arguments, directory: Vec<u8>, process: Option<OwnedFd>) {
+    pub(super) fn add(&mut self, argv: &Arguments, directory: Vec<u8>, process: Option<OwnedFd>) {
         let (words, truncated) = shortened(argv);
         let n_bytes = words.iter().map(|word| word.len() + 1).sum::<usize>() + directory.len();
         let key = (words, directory);
@@ -52,7 +52,7 @@ impl Ran {
     }
 
     /// Returns all of it when the processes have ended.
-    pub(crate) fn take(&mut self) -> Programs {
+    pub(super) fn take(&mut self) -> Programs {
         let all = std::mem::take(self);
         let listed = all.listed.into_iter().map(|Listed { program, last }| {
             let exit_code = last.as_ref().and_then(exit_code::of);
@@ -63,7 +63,7 @@ impl Ran {
 }
 
 /// Returns as many of the words as are told, and whether some is missing.
-fn shortened(argv: &Arguments) -> (Vec<Vec<u8>>, bool) {
+pub(super) fn shortened(argv: &Arguments) -> (Vec<Vec<u8>>, bool) {
     let mut room = MAX_ARGUMENTS;
     let mut words = Vec::new();
     for word in &argv.words {

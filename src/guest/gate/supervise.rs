@@ -1,5 +1,9 @@
 //! The supervisor's side: a thread of its own answers the kernel's questions for as long as the call lives.
+//!
+//! A program is judged twice: before the exec, so that it can be refused with an error, and after it, where nothing can be exchanged any more.
+//! What was not read before (a process may forbid to be looked into), or was exchanged meanwhile, is ended then, before it has begun.
 
+use std::collections::HashMap;
 use std::io;
 use std::panic::AssertUnwindSafe;
 use std::panic::catch_unwind;
@@ -7,40 +11,73 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::MutexGuard;
 use std::sync::PoisonError;
+use std::time::Duration;
+use std::time::Instant;
 
 use nix::errno::Errno;
 
+use super::ancestry::Ancestry;
+use super::ancestry::Context;
+use super::denied::DeniedPrograms;
 use super::exit_code::hold;
+use super::exit_code::kill_held;
+use super::forms::Forms;
+use super::identity::Identities;
 use super::listener::Asked;
 use super::listener::Listener;
 use super::listener::Question;
 use super::process;
+use super::process::Program;
 use super::ran::Ran;
+use super::ticket::Ticket;
+use super::verdict::Verdict;
+use super::verdict::judge;
 use crate::exit_stop;
 use crate::unix::exit_now;
+use podbay_wire::Because;
+use podbay_wire::Denied;
+use podbay_wire::ExecEffect;
+use podbay_wire::ExecRule;
 use podbay_wire::Programs;
 
 /// Bytes of the thread's stack; what it reads lies elsewhere.
 const STACK: usize = 256 * 1024;
 
+/// How long after it may execute a program a process is expected to stand there with it; one that does not is looked at from outside.
+const BEGINS: Duration = Duration::from_secs(1);
+
 /// The gate of one call.
 #[derive(Debug)]
 pub(crate) struct Gate {
     listener: Listener,
+    rules: Vec<ExecRule>,
     state: Mutex<State>,
 }
 
 #[derive(Debug)]
 struct State {
     ran: Ran,
+    denied: DeniedPrograms,
+    ancestry: Ancestry,
+    identities: Identities,
     /// The process that becomes the call's own shell, as long as it has not.
     to_begin: Option<i32>,
+    /// What was let go on and does not stand there yet, by its process.
+    tickets: HashMap<i32, Ticket>,
 }
 
 impl Gate {
-    /// Begins to answer; `main` is the call's first process, whose first program is the call itself.
-    pub(crate) fn open(listener: Listener, main: i32) -> io::Result<Arc<Self>> {
-        let gate = Arc::new(Self { listener, state: Mutex::new(State { ran: Ran::default(), to_begin: Some(main) }) });
+    /// Begins to answer; `main` is the call's first process, whose first program is the call itself, and `path` is its `PATH`.
+    pub(crate) fn open(listener: Listener, main: i32, rules: Vec<ExecRule>, path: &[u8]) -> io::Result<Arc<Self>> {
+        let state = State {
+            ran: Ran::default(),
+            denied: DeniedPrograms::default(),
+            ancestry: Ancestry::of(std::process::id() as i32),
+            identities: Identities::of(&rules, path),
+            to_begin: Some(main),
+            tickets: HashMap::new(),
+        };
+        let gate = Arc::new(Self { listener, rules, state: Mutex::new(state) });
         let serving = Arc::clone(&gate);
         std::thread::Builder::new().name("gate".to_owned()).stack_size(STACK).spawn(move || {
             if catch_unwind(AssertUnwindSafe(|| serving.serve())).is_err() {
@@ -51,16 +88,18 @@ impl Gate {
         Ok(gate)
     }
 
-    /// Returns what was started, once all of it has ended.
-    pub(crate) fn programs(&self) -> Programs {
-        self.state().ran.take()
+    /// Returns what was started, and what was not let run, once all of it has ended.
+    pub(crate) fn programs(&self) -> (Programs, Vec<Denied>) {
+        let mut state = self.state();
+        (state.ran.take(), state.denied.take())
     }
 
     fn serve(&self) {
         loop {
-            match self.listener.wait(None) {
+            let within = (!self.state().tickets.is_empty()).then_some(BEGINS);
+            match self.listener.wait(within) {
                 Asked::Question(question) => self.answer(&question),
-                Asked::Nothing => {}
+                Asked::Nothing => self.look_at_late(),
                 Asked::Over => return,
             }
         }
@@ -71,29 +110,123 @@ impl Gate {
         match question.call {
             libc::SYS_ptrace if exit_stop::may_stop(question) => self.listener.go_on(id),
             libc::SYS_ptrace => self.listener.refuse(id, Errno::EPERM),
-            // A program that has not begun, so that its one thread has the number of its process.
-            _ => {
-                self.begun(question);
-                self.listener.go_on(id);
-            }
+            libc::SYS_execve | libc::SYS_execveat => self.wanted(question),
+            _ => self.begun(question),
         }
     }
 
+    /// Judges what is to be executed, as far as it can be read.
+    fn wanted(&self, question: &Question) {
+        let thread = question.thread;
+        let mut state = self.state();
+        if state.to_begin == Some(thread) {
+            return self.listener.go_on(question.id);
+        }
+        // Only the first thread of a process can be held; to the kernel the program will have that one's number.
+        let process = if hold(thread).is_some() { Some(thread) } else { process::process_of(thread) };
+        let (Some(process), Ok(program)) = (process, process::wanted(question)) else {
+            return self.listener.go_on(question.id);
+        };
+        let context = state.context(process, thread);
+        let (_, verdict) = self.judge(&mut state, process, &program, context);
+        if !self.listener.is_waiting(question.id) {
+            return;
+        }
+        if let Some(Verdict { because, .. }) = verdict {
+            state.denied.add(&program.argv, because, false);
+            self.listener.refuse(question.id, Errno::EACCES);
+        } else {
+            state.tickets.insert(process, Ticket::new(&program, context));
+            self.listener.go_on(question.id);
+        }
+    }
+
+    /// Judges what stands there and has not begun.
     fn begun(&self, question: &Question) {
+        // Before a program begins its process has one thread, with its own number.
         let process = question.thread;
         let mut state = self.state();
         if state.to_begin == Some(process) {
             state.to_begin = None;
+            state.ancestry.begun(process, Context::TOP);
+            return self.listener.go_on(question.id);
+        }
+        let held = hold(process);
+        let Some(program) = process::begun(process) else { return self.listener.go_on(question.id) };
+        let (directory, ticket) = (process::directory(process), state.tickets.remove(&process));
+        if !self.listener.is_waiting(question.id) {
             return;
         }
-        let (begun, directory, held) = (process::begun(process), process::directory(process), hold(process));
-        // Its number may be another's by now.
-        if let Some(begun) = begun.filter(|_| self.listener.is_waiting(question.id)) {
-            state.ran.add(&begun.argv, directory, held);
+        if let Some(because) = self.look_at(&mut state, process, &program, ticket.as_ref()) {
+            state.denied.add(&program.argv, because, true);
+            if let Some(held) = &held {
+                kill_held(held);
+            }
+            // Where it cannot be ended it does not get to its memory, and falls over.
+            return self.listener.refuse(question.id, Errno::EACCES);
+        }
+        state.ran.add(&program.argv, directory, held);
+        self.listener.go_on(question.id);
+    }
+
+    /// Judges what a process executes by now, and notes it; returns why it may not.
+    fn look_at(&self, state: &mut State, process: i32, program: &Program, ticket: Option<&Ticket>) -> Option<Because> {
+        if self.rules.is_empty() {
+            return None;
+        }
+        let context = ticket.map_or_else(|| state.context(process, process), |ticket| ticket.context);
+        let (forms, verdict) = self.judge(state, process, program, context);
+        state.ancestry.begun(process, context.of(forms.own()));
+        let Verdict { effect, because } = verdict?;
+        let is_allowed = effect == ExecEffect::Ask && ticket.is_some_and(|ticket| ticket.allows(program));
+        if is_allowed {
+            return None;
+        }
+        let was_allowed = ticket.is_some_and(|ticket| ticket.is_allowed);
+        Some(if was_allowed { Because::Changed } else { because })
+    }
+
+    fn judge(&self, state: &mut State, process: i32, program: &Program, context: Context) -> (Forms, Option<Verdict>) {
+        let forms = Forms::of(process, program, &mut state.identities);
+        let called_as = program.argv.words.first().map(Vec::as_slice).unwrap_or_default();
+        let verdict = judge(&self.rules, &forms, called_as, context);
+        (forms, verdict)
+    }
+
+    /// Looks from outside at processes that were let go on and have not been seen since: their exec failed, or what they execute never asks.
+    fn look_at_late(&self) {
+        let mut state = self.state();
+        let now = Instant::now();
+        let late: Vec<i32> = state.tickets.iter().filter(|(_, ticket)| now - ticket.since >= BEGINS).map(|(&process, _)| process).collect();
+        for process in late {
+            let (ticket, held) = (state.tickets.remove(&process), hold(process));
+            let (Some(ticket), Some(held), Some(program)) = (ticket, held, process::begun(process)) else { continue };
+            // One whose exec failed goes on as what it was.
+            if !ticket.is_of(&program) {
+                continue;
+            }
+            if let Some(because) = self.look_at(&mut state, process, &program, Some(&ticket)) {
+                state.denied.add(&program.argv, because, true);
+                kill_held(&held);
+            } else {
+                let directory = process::directory(process);
+                state.ran.add(&program.argv, directory, Some(held));
+            }
         }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Returns by whom a program is started in a process, of which this is a thread.
+    fn context(&self, process: i32, thread: i32) -> Context {
+        self.ancestry.context(process).unwrap_or_else(|| {
+            // Whoever started this one is gone. What it is a fork of says the kernel.
+            let form = process::executed_by(thread);
+            form.map_or(Context::TOP, |form| Context::TOP.of(&form))
+        })
     }
 }

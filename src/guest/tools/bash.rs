@@ -32,6 +32,7 @@ use crate::stdio::Pipe;
 use podbay_wire::Bash;
 use podbay_wire::BytesPath;
 use podbay_wire::CommandEnded;
+use podbay_wire::Denied;
 use podbay_wire::End;
 use podbay_wire::Fault;
 use podbay_wire::Output;
@@ -66,6 +67,7 @@ async fn run_to_end(session: &Session, bash: &Bash, line: &mut Line) -> Result<C
         environment,
         report: shell.report_descriptor(),
         gated: true,
+        rules: bash.rules.clone(),
         ..Order::default()
     };
     let plan = Plan {
@@ -111,7 +113,8 @@ async fn run_in_background(session: &Arc<Session>, bash: &Bash, line: &mut Line)
     let Ready { shell, directory, environment } = prepare(session, bash)?;
     let (path, file) = make_log(session, line)?;
     let argv = shell.plain(&bash.command);
-    let order = Order { argv, program: shell.path.clone().into_bytes(), environment, gated: true, ..Order::default() };
+    let rules = bash.rules.clone();
+    let order = Order { argv, program: shell.path.clone().into_bytes(), environment, gated: true, rules, ..Order::default() };
     let log = file.try_clone().map_err(|error| cannot_prepare(&error))?;
     let stdout = OwnedFd::from(file);
     let stdio = Stdio {
@@ -127,7 +130,7 @@ async fn run_in_background(session: &Arc<Session>, bash: &Bash, line: &mut Line)
     let early = early_end(&started.control, line).await;
     let control = Arc::new(started.control);
     let job = Job::new(started.pid, started.supervisor, &bash.command, log, began, Arc::clone(&control));
-    let mut programs = Programs::default();
+    let (mut programs, mut denied) = (Programs::default(), Vec::new());
     let (end, n_survivors, what) = match early {
         None => {
             session.keep(control, job);
@@ -138,8 +141,8 @@ async fn run_in_background(session: &Arc<Session>, bash: &Bash, line: &mut Line)
             )
         }
         Some(Early::Cancelled) => (End::Cancelled, 0, format!("its output is in {shown}")),
-        Some(Early::Ended { status, n_survivors, programs: ran }) => {
-            programs = ran;
+        Some(Early::Ended { status, n_survivors, ran }) => {
+            (programs, denied) = ran;
             // Who asks for the last one means this one, and not one before it.
             session.jobs.add(job.over(how(status)));
             (how(status), n_survivors, early_note(&shown, n_survivors))
@@ -163,6 +166,7 @@ async fn run_in_background(session: &Arc<Session>, bash: &Bash, line: &mut Line)
         // What it prints goes nowhere then.
         note: join([directory.note, note, Some(what), session.full()]),
         programs,
+        denied: denied.into(),
     })
 }
 
@@ -181,7 +185,7 @@ fn early_note(path: &BytesPath, n_survivors: u32) -> String {
 }
 
 enum Early {
-    Ended { status: i32, n_survivors: u32, programs: Programs },
+    Ended { status: i32, n_survivors: u32, ran: (Programs, Vec<Denied>) },
     NotStarted { stage: Stage, errno: Errno },
     Cancelled,
     Lost,
@@ -195,7 +199,7 @@ async fn early_end(control: &crate::process::Control, line: &mut Line) -> Option
         Time,
     }
     let watched_until = Instant::now() + EARLY;
-    let mut programs = Programs::default();
+    let mut ran = (Programs::default(), Vec::new());
     loop {
         let next = tokio::select! {
             report = control.next() => Next::Report(report),
@@ -204,12 +208,12 @@ async fn early_end(control: &crate::process::Control, line: &mut Line) -> Option
         };
         match next {
             Next::Report(Some(Report::Ended { status, n_survivors })) => {
-                return Some(Early::Ended { status, n_survivors: n_survivors as u32, programs });
+                return Some(Early::Ended { status, n_survivors: n_survivors as u32, ran });
             }
             Next::Report(Some(Report::Failed { stage, errno })) => {
                 return Some(Early::NotStarted { stage, errno: Errno::from_raw(errno) });
             }
-            Next::Report(Some(Report::Ran(ran))) => programs = ran,
+            Next::Report(Some(Report::Ran { programs, denied })) => ran = (programs, denied),
             Next::Report(None) => return Some(Early::Lost),
             // The control socket closes when this returns, and the supervisor then ends everything.
             Next::Word(Word::Cancel) => return Some(Early::Cancelled),

@@ -45,6 +45,7 @@ async fn run_to_end(session: &Session, hook: &Hook, line: &mut Line) -> Result<C
         program: shell.path.clone().into_bytes(),
         environment: environment(session, hook)?,
         gated: true,
+        rules: hook.rules.clone(),
         ..Order::default()
     };
     let ((out, stdout), (err, stderr)) = (pipe()?, pipe()?);

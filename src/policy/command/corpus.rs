@@ -27,6 +27,7 @@ fn bash(command: &str) -> Action {
         stream_bytes: 1,
         tail_bytes: 1,
         background: false,
+        rules: Vec::new(),
     }))
 }
 

@@ -1,6 +1,5 @@
 //! What a git command does: reads, changes the session's repository, or destroys what git keeps.
 
-use super::git_verbs::READS;
 use super::words;
 use super::words::has;
 use super::words::may_have;
@@ -8,6 +7,8 @@ use podbay_code::shell::Command;
 use podbay_code::shell::Script;
 use podbay_code::shell::Word;
 use podbay_code::shell::WordKind;
+use podbay_wire::GIT_READS as READS;
+use podbay_wire::behind_git_options;
 
 /// What git is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,17 +79,14 @@ pub(super) fn read(command: &Command) -> Option<Use> {
 
 /// Returns a command of git as a rule names it: without what stands in front of the verb, and by the verb where it is a program of its own.
 pub(crate) fn plain(command: &Command) -> Option<Command> {
-    const VALUED: [&str; 8] = ["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--super-prefix", "--config-env", "--attr-source"];
     let name = command.name()?;
     let mut words = vec![Word { text: "git".to_owned(), kind: WordKind::Known, plain: true, quoted: false }];
     if let Some(verb) = name.strip_prefix("git-").filter(|verb| !verb.is_empty()) {
         words.push(Word { text: verb.to_owned(), ..words[0].clone() });
         words.extend(command.arguments().iter().cloned());
     } else if name == "git" {
-        let mut rest = command.arguments();
-        while let Some((first, behind)) = rest.split_first().filter(|(first, _)| first.text.starts_with('-')) {
-            rest = if VALUED.contains(&first.text.as_str()) { behind.get(1..).unwrap_or_default() } else { behind };
-        }
+        let texts: Vec<&str> = command.arguments().iter().map(|word| word.text.as_str()).collect();
+        let rest = &command.arguments()[texts.len() - behind_git_options(&texts).len()..];
         words.extend(rest.iter().cloned());
     } else {
         return None;

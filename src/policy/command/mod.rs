@@ -10,7 +10,6 @@ mod builtins;
 mod corpus;
 mod git;
 mod git_names;
-mod git_verbs;
 mod heard;
 mod mention;
 mod reading;

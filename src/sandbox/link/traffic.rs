@@ -211,7 +211,7 @@ impl Traffic {
     }
 
     fn done(&self, id: CallId, output: Output) -> Result<(), Reason> {
-        if matches!(&output, Output::Command(ended) if ended.programs.is_too_much()) {
+        if matches!(&output, Output::Command(ended) if ended.tells_too_much()) {
             return Err(Reason::Protocol("it tells of more programs than it may".to_owned()));
         }
         let mut state = self.lock();

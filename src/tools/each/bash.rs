@@ -71,5 +71,6 @@ pub(super) fn make(arguments: Value, options: &Options, notes: &mut Vec<String>)
         stream_bytes: options.bash_stream.bytes(),
         tail_bytes: options.bash_tail.bytes(),
         background,
+        rules: Vec::new(),
     })))
 }

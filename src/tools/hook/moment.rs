@@ -211,6 +211,7 @@ impl Pipeline {
             timeout_ms: timeout.get().saturating_mul(1000),
             grace_ms: self.options.bash_grace.get().saturating_mul(1000),
             output_bytes: 2 * KEPT as u64,
+            rules: Vec::new(),
         };
         let action = match hook.place {
             Place::Sandbox => Action::Box(Call::Hook(call)),

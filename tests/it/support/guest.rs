@@ -147,6 +147,7 @@ pub(crate) fn bash(command: &str) -> Bash {
         stream_bytes: 1 << 20,
         tail_bytes: 10_000,
         background: false,
+        rules: Vec::new(),
     }
 }
 

@@ -1,0 +1,293 @@
+//! Which file a program is, whatever it is called: by its place in the file system, and by the mark that its maker's linker left in it.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::fs::Metadata;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use super::matching::base;
+use podbay_wire::ExecRule;
+
+/// How much of a file is read: what is looked for nearly always stands in its first page.
+const PAGE: usize = 4096;
+
+/// Longest note of a linker, and the largest table of segments.
+const MAX_NOTE: u64 = 64 * 1024;
+
+/// Files whose marks are remembered.
+const MOST: usize = 4096;
+
+/// What tells a file from others. The time of its last change cannot be set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    device: u64,
+    inode: u64,
+    bytes: u64,
+    changed: (i64, i64),
+}
+
+impl Key {
+    fn of(metadata: &Metadata) -> Self {
+        Self { device: metadata.dev(), inode: metadata.ino(), bytes: metadata.len(), changed: (metadata.ctime(), metadata.ctime_nsec()) }
+    }
+}
+
+/// What a file says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Head {
+    /// The linker's mark.
+    build: Option<Vec<u8>>,
+    /// The program that reads it, with what follows it on the first line.
+    script: Option<Vec<u8>>,
+}
+
+/// The programs that rules speak of, as files.
+#[derive(Debug, Default)]
+pub(super) struct Identities {
+    known: Vec<Known>,
+    heads: HashMap<Key, Head>,
+}
+
+#[derive(Debug)]
+struct Known {
+    name: Vec<u8>,
+    key: Key,
+    build: Option<Vec<u8>>,
+}
+
+impl Identities {
+    /// Looks for the programs that rules name, as a shell does with this `PATH`.
+    pub(super) fn of(rules: &[ExecRule], path: &[u8]) -> Self {
+        let mut identities = Self::default();
+        let mut names: Vec<&str> = rules.iter().filter_map(|rule| rule.words.first()).flatten().map(String::as_str).collect();
+        names.sort_unstable();
+        names.dedup();
+        for name in names.into_iter().filter(|name| !name.contains('*')) {
+            for folder in path.split(|&byte| byte == b':').filter(|folder| !folder.is_empty() && !name.contains('/')) {
+                let file = Path::new(std::ffi::OsStr::from_bytes(folder)).join(name);
+                if let Some(known) = identities.learn(name.as_bytes(), &file) {
+                    identities.known.push(known);
+                    break;
+                }
+            }
+        }
+        // Who loads a program under another name is known by what loads the known ones.
+        for loader in ["/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1", "/lib/ld-musl-x86_64.so.1", "/lib/ld-musl-aarch64.so.1"]
+        {
+            let known = identities.learn(b"ld.so", Path::new(loader));
+            identities.known.extend(known);
+        }
+        identities
+    }
+
+    /// Returns `None` where there is no such file, or where it is one for many names, which are all it can be known by.
+    fn learn(&mut self, name: &[u8], file: &Path) -> Option<Known> {
+        const MANY_NAMES: u64 = 2;
+        let file = file.canonicalize().ok()?;
+        let metadata = file.metadata().ok().filter(Metadata::is_file)?;
+        let own = base(file.as_os_str().as_bytes());
+        let is_its_own = own.starts_with(name) || name == b"ld.so";
+        if !is_its_own || metadata.nlink() > MANY_NAMES {
+            return None;
+        }
+        let build = self.head(&metadata, || open(&file)).build;
+        Some(Known { name: name.to_vec(), key: Key::of(&metadata), build })
+    }
+
+    /// Returns the name by which a rule knows this file.
+    pub(super) fn name_of(&mut self, metadata: &Metadata, open: impl FnOnce() -> io::Result<File>) -> Option<&[u8]> {
+        if self.known.is_empty() {
+            return None;
+        }
+        let key = Key::of(metadata);
+        if let Some(at) = self.known.iter().position(|known| (known.key.device, known.key.inode) == (key.device, key.inode)) {
+            return Some(&self.known[at].name);
+        }
+        let build = self.head(metadata, open).build?;
+        self.known.iter().find(|known| known.build.as_ref() == Some(&build)).map(|known| known.name.as_slice())
+    }
+
+    /// Returns the first line of a script behind its sign, which names what reads it.
+    pub(super) fn script_of(&mut self, metadata: &Metadata, open: impl FnOnce() -> io::Result<File>) -> Option<Vec<u8>> {
+        self.head(metadata, open).script
+    }
+
+    fn head(&mut self, metadata: &Metadata, open: impl FnOnce() -> io::Result<File>) -> Head {
+        let key = Key::of(metadata);
+        if let Some(head) = self.heads.get(&key) {
+            return head.clone();
+        }
+        let head = open().ok().map(|file| read(&file)).unwrap_or_default();
+        if self.heads.len() >= MOST {
+            self.heads.clear();
+        }
+        self.heads.insert(key, head.clone());
+        head
+    }
+}
+
+/// Opens a file to look at it: one that makes its reader wait is none that can be executed.
+pub(super) fn open(path: &Path) -> io::Result<File> {
+    File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC).open(path)
+}
+
+fn read(file: &File) -> Head {
+    let mut page = vec![0; PAGE];
+    let length = file.read_at(&mut page, 0).unwrap_or(0);
+    page.truncate(length);
+    if let Some(line) = page.strip_prefix(b"#!") {
+        let line = line.split(|&byte| byte == b'\n').next().unwrap_or_default();
+        return Head { script: Some(line.trim_ascii().to_vec()), build: None };
+    }
+    Head { build: build_of(file, &page), script: None }
+}
+
+/// Reads the linker's mark from a program of 64 bits and this machine's order of bytes, which are all that run here.
+fn build_of(file: &File, page: &[u8]) -> Option<Vec<u8>> {
+    const NOTES: u32 = 4;
+    let number = |bytes: &[u8], at: usize, size: usize| -> Option<u64> {
+        let mut number = [0; 8];
+        number[..size].copy_from_slice(bytes.get(at..at + size)?);
+        Some(u64::from_le_bytes(number))
+    };
+    if !page.starts_with(b"\x7fELF\x02\x01") {
+        return None;
+    }
+    let (table, size, count) = (number(page, 32, 8)?, number(page, 54, 2)?, number(page, 56, 2)?);
+    if size < 56 || size * count > MAX_NOTE {
+        return None;
+    }
+    let table = part(file, page, table, size * count)?;
+    let segments = table.chunks_exact(size as usize).filter(|segment| number(segment, 0, 4) == Some(NOTES.into()));
+    for segment in segments {
+        let (at, length) = (number(segment, 8, 8)?, number(segment, 32, 8)?);
+        if length > MAX_NOTE {
+            continue;
+        }
+        let Some(notes) = part(file, page, at, length) else { continue };
+        let mut rest = notes.as_slice();
+        while let (Some(name), Some(content), Some(kind)) = (number(rest, 0, 4), number(rest, 4, 4), number(rest, 8, 4)) {
+            let padded = |length: u64| usize::try_from(length.checked_next_multiple_of(4)?).ok();
+            let (name_length, content_length) = (padded(name)?, padded(content)?);
+            let content_at = 12_usize.checked_add(name_length)?;
+            let end = content_at.checked_add(content_length)?;
+            if kind == 3 && rest.get(12..16) == Some(b"GNU\0") && content > 0 {
+                return rest.get(content_at..content_at.checked_add(content as usize)?).map(<[u8]>::to_vec);
+            }
+            rest = rest.get(end..).unwrap_or_default();
+        }
+    }
+    None
+}
+
+fn part(file: &File, page: &[u8], at: u64, length: u64) -> Option<Vec<u8>> {
+    let (from, to) = (usize::try_from(at).ok()?, usize::try_from(at.checked_add(length)?).ok()?);
+    if let Some(part) = page.get(from..to) {
+        return Some(part.to_vec());
+    }
+    let mut part = vec![0; length as usize];
+    file.read_exact_at(&mut part, at).ok()?;
+    Some(part)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use podbay_wire::ExecEffect;
+    use podbay_wire::ExecScope;
+
+    use super::*;
+
+    fn rule(name: &str) -> ExecRule {
+        let words = vec![vec![name.to_owned()]];
+        let (effect, scope) = (ExecEffect::Deny, ExecScope::Own);
+        ExecRule { effect, words, more: true, scope, rule: name.to_owned(), justification: String::new() }
+    }
+
+    fn name_of(identities: &mut Identities, path: &Path) -> Option<String> {
+        let metadata = fs::metadata(path).expect("there");
+        identities.name_of(&metadata, || open(path)).map(|name| String::from_utf8_lossy(name).into_owned())
+    }
+
+    /// A program of 64 bits with nothing but a mark in it.
+    fn program(mark: &[u8], before: usize) -> Vec<u8> {
+        let mut bytes = vec![0; 64 + 56 + before];
+        bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        bytes[32] = 64;
+        (bytes[54], bytes[56]) = (56, 1);
+        let note = [&4_u32.to_le_bytes()[..], &(mark.len() as u32).to_le_bytes(), &3_u32.to_le_bytes(), b"GNU\0", mark].concat();
+        bytes[64] = 4;
+        let at = bytes.len() as u64;
+        bytes[72..80].copy_from_slice(&at.to_le_bytes());
+        bytes[96..104].copy_from_slice(&(note.len() as u64).to_le_bytes());
+        [bytes, note].concat()
+    }
+
+    #[test]
+    fn a_copy_of_a_program_is_known_by_its_mark_and_another_program_is_not() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("tool"), program(b"12345678", 0)).expect("written");
+        fs::write(at("copy"), [program(b"12345678", 0), b"x".to_vec()].concat()).expect("written");
+        fs::write(at("far"), program(b"12345678", 9000)).expect("written");
+        fs::write(at("other"), program(b"12345679", 0)).expect("written");
+        fs::write(at("script"), "#! /usr/bin/env -S tool x \nx\n").expect("written");
+        symlink("tool", at("link")).expect("linked");
+        let mut identities = Identities::of(&[rule("tool"), rule("not-there"), rule("to*")], folder.path().as_os_str().as_bytes());
+        for (name, expected) in [
+            ("tool", Some("tool")),
+            ("link", Some("tool")),
+            ("copy", Some("tool")),
+            ("far", Some("tool")),
+            ("other", None),
+            ("script", None),
+        ] {
+            assert_eq!(name_of(&mut identities, &at(name)).as_deref(), expected, "{name}");
+        }
+        let metadata = fs::metadata(at("script")).expect("there");
+        assert_eq!(identities.script_of(&metadata, || open(&at("script"))), Some(b"/usr/bin/env -S tool x".to_vec()));
+        // What was written into a file meanwhile counts.
+        fs::write(at("other"), program(b"12345678", 0)).expect("written");
+        assert_eq!(name_of(&mut identities, &at("other")).as_deref(), Some("tool"));
+    }
+
+    #[test]
+    fn one_program_of_many_names_is_known_by_its_names_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("manybox"), program(b"12345678", 0)).expect("written");
+        symlink("manybox", at("wget")).expect("linked");
+        fs::write(at("rm"), program(b"abcdefgh", 0)).expect("written");
+        for name in ["ls", "cp"] {
+            fs::hard_link(at("rm"), at(name)).expect("linked");
+        }
+        let mut identities = Identities::of(&[rule("wget"), rule("rm")], folder.path().as_os_str().as_bytes());
+        for name in ["manybox", "wget", "ls", "rm"] {
+            assert_eq!(name_of(&mut identities, &at(name)), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_program_that_is_none_has_no_mark_and_does_no_harm() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let whole = program(b"12345678", 0);
+        let path = folder.path().join("x");
+        for cut in 0..whole.len() {
+            fs::write(&path, &whole[..cut]).expect("written");
+            assert_eq!(read(&File::open(&path).expect("there")).build, None, "{cut}");
+        }
+        for at in 0..whole.len() {
+            let mut odd = whole.clone();
+            odd[at] ^= 0xff;
+            fs::write(&path, odd).expect("written");
+            let _ = read(&File::open(&path).expect("there"));
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! What was let go on before an exec: it must be what stands there after it.
+
+use std::os::unix::fs::MetadataExt;
+use std::time::Instant;
+
+use super::ancestry::Context;
+use super::matching::base;
+use super::process::Program;
+
+#[derive(Debug)]
+pub(super) struct Ticket {
+    pub(super) since: Instant,
+    pub(super) context: Context,
+    /// A person said yes to exactly this.
+    pub(super) is_allowed: bool,
+    called: Vec<u8>,
+    file: Option<(u64, u64)>,
+    words: Vec<Vec<u8>>,
+    truncated: bool,
+}
+
+impl Ticket {
+    pub(super) fn new(program: &Program, context: Context) -> Self {
+        Self {
+            since: Instant::now(),
+            context,
+            is_allowed: false,
+            called: program.called.clone(),
+            file: place(program),
+            words: program.argv.words.clone(),
+            truncated: program.argv.truncated,
+        }
+    }
+
+    /// Returns whether what stands there now was allowed.
+    pub(super) fn allows(&self, program: &Program) -> bool {
+        self.is_allowed && !self.truncated && self.is_of(program)
+    }
+
+    /// Returns whether what stands there now is what was let go on.
+    pub(super) fn is_of(&self, program: &Program) -> bool {
+        let words = &program.argv.words;
+        let rest = self.words.get(1..).unwrap_or_default();
+        let is_script = || {
+            // What reads it stands in front, with at most one word of its own, and then its path.
+            let before = words.len().checked_sub(rest.len() + 1);
+            before.is_some_and(|before| (1..=2).contains(&before) && words[before] == self.called && words[before + 1..] == *rest)
+                && (program.called.is_empty() || base(&self.called) == program.called)
+        };
+        (*words == self.words || words.len() == 1 && words[0].is_empty() && self.words.is_empty()) && place(program) == self.file
+            || is_script()
+    }
+}
+
+fn place(program: &Program) -> Option<(u64, u64)> {
+    program.file.as_ref().map(|file| (file.metadata.dev(), file.metadata.ino()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::process::Arguments;
+    use super::super::process::Opened;
+    use super::*;
+
+    fn program(file: &str, called: &str, words: &[&str]) -> Program {
+        let words = words.iter().map(|word| word.as_bytes().to_vec()).collect();
+        let file = Opened::of(std::process::id() as i32, file.as_bytes());
+        Program { called: called.into(), file, argv: Arguments { words, truncated: false } }
+    }
+
+    #[test]
+    fn only_the_same_words_of_the_same_file_are_what_was_allowed() {
+        let ticket = Ticket { is_allowed: true, ..Ticket::new(&program("/bin/sh", "/bin/sh", &["sh", "a"]), Context::TOP) };
+        assert!(ticket.allows(&program("/bin/sh", "sh", &["sh", "a"])));
+        for (file, words) in
+            [("/bin/sh", &["sh", "b"][..]), ("/bin/sh", &["sh"]), ("/bin/ls", &["sh", "a"]), ("/bin/sh", &["sh", "a", "b"])]
+        {
+            assert!(!ticket.allows(&program(file, "sh", words)), "{file} {words:?}");
+        }
+        let not_asked = Ticket::new(&program("/bin/sh", "/bin/sh", &["sh", "a"]), Context::TOP);
+        assert!(!not_asked.allows(&program("/bin/sh", "sh", &["sh", "a"])));
+    }
+
+    #[test]
+    fn a_script_stands_behind_what_reads_it() {
+        let ticket = Ticket { is_allowed: true, ..Ticket::new(&program("/bin/ls", "./deploy", &["deploy", "now"]), Context::TOP) };
+        assert!(ticket.allows(&program("/bin/sh", "deploy", &["/bin/sh", "./deploy", "now"])));
+        assert!(ticket.allows(&program("/bin/sh", "deploy", &["/bin/env", "-S sh", "./deploy", "now"])));
+        for words in [
+            &["/bin/sh", "./deploy", "later"][..],
+            &["/bin/sh", "./other", "now"],
+            &["./deploy", "now"],
+            &["a", "b", "c", "./deploy", "now"],
+        ] {
+            assert!(!ticket.allows(&program("/bin/sh", "deploy", words)), "{words:?}");
+        }
+        assert!(!ticket.allows(&program("/bin/sh", "other", &["/bin/sh", "./deploy", "now"])));
+    }
+}
