@@ -134,6 +134,11 @@ impl Shell {
     pub async fn recv(&mut self) -> ShellUpdate {
         match self.open.recv().await {
             Some(CallUpdate::Chunk { stream: Stream::Stderr, data }) => ShellUpdate::Stderr(data),
+            // What the person starts themselves goes through no gate, so that nobody asks.
+            Some(CallUpdate::Asked { question, .. }) => {
+                self.open.answer(question, false);
+                ShellUpdate::Stdout(Vec::new())
+            }
             Some(CallUpdate::Chunk { data, .. }) => ShellUpdate::Stdout(data),
             Some(CallUpdate::Done(Output::Command(ended))) => {
                 let flag = match ended.limit {

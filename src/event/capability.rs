@@ -28,6 +28,14 @@ pub enum Capability {
     GatedGit {
         operation: String,
     },
+    /// A program that waits in the middle of a call, as the sandbox tells it.
+    RunProgram {
+        program: String,
+        file: String,
+        directory: String,
+        /// The rule that asks.
+        rule: String,
+    },
 }
 
 impl Capability {
@@ -49,6 +57,9 @@ impl Capability {
             Self::ChangeOutsideBox => "change something outside of the sandbox".to_owned(),
             Self::ProtectedName { name } => format!("touch the protected file {name}"),
             Self::BlockedCommand { reason } => format!("run a blocked command ({reason})"),
+            Self::RunProgram { program, file, directory, rule } => {
+                format!("run the program `{program}` ({file}) in {directory}, about which the rule `{rule}` asks")
+            }
             Self::GatedGit { operation } => format!("run git {operation}"),
         }
     }

@@ -3,6 +3,7 @@
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::mpsc::UnboundedSender;
 
+use podbay_wire::AskedProgram;
 use podbay_wire::CallId;
 use podbay_wire::message::Data;
 use podbay_wire::message::Stream;
@@ -19,6 +20,11 @@ pub(super) enum Word {
     Resize {
         rows: u16,
         columns: u16,
+    },
+    /// Whether what was asked about goes on.
+    Answer {
+        question: u32,
+        go_on: bool,
     },
     Cancel,
 }
@@ -51,6 +57,11 @@ impl Line {
     pub(super) fn chunk(&mut self, stream: Stream, data: Vec<u8>) {
         self.credit = self.credit.saturating_sub(cost(data.len()));
         let _ = self.outgoing.send(ToHost::Chunk { id: self.id, stream, data: Data(data) });
+    }
+
+    /// Asks whether a program goes on.
+    pub(super) fn ask(&self, question: u32, program: AskedProgram) {
+        let _ = self.outgoing.send(ToHost::Asks { id: self.id, question, program });
     }
 
     /// Notes what a [`Word::Credit`] gives.

@@ -3,6 +3,7 @@
 //! Both ends are the same program, so the form is the simplest that works: lengths and bytes. It is not JSON because arguments are
 //! bytes, and 120 KB of them must fit a socket's buffer.
 
+use podbay_wire::AskedProgram;
 use podbay_wire::Denied;
 use podbay_wire::ExecRule;
 use podbay_wire::Programs;
@@ -115,6 +116,30 @@ impl Stop {
     }
 }
 
+/// What a supervisor is answered: whether what a question was about goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Answered {
+    pub(super) question: u32,
+    pub(super) go_on: bool,
+}
+
+impl Answered {
+    pub(super) fn encode(self) -> [u8; 5] {
+        let [first, second, third, fourth] = self.question.to_ne_bytes();
+        [if self.go_on { b'Y' } else { b'N' }, first, second, third, fourth]
+    }
+
+    pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
+        let (&tag, question) = bytes.split_first()?;
+        let go_on = match tag {
+            b'Y' => true,
+            b'N' => false,
+            _ => return None,
+        };
+        Some(Self { question: u32::from_ne_bytes(question.try_into().ok()?), go_on })
+    }
+}
+
 /// Where a start failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
@@ -163,6 +188,11 @@ pub(super) enum Report {
         status: i32,
         n_survivors: i32,
     },
+    /// A program waits until it is said whether it goes on.
+    Asks {
+        question: u32,
+        program: Box<AskedProgram>,
+    },
 }
 
 impl Report {
@@ -175,6 +205,10 @@ impl Report {
                 let json = serde_json::to_vec(&(programs, denied)).expect("plain data always has a JSON form");
                 return [b"R".to_vec(), json].concat();
             }
+            Report::Asks { question, program } => {
+                let json = serde_json::to_vec(&(question, program)).expect("plain data always has a JSON form");
+                return [b"Q".to_vec(), json].concat();
+            }
         };
         [&[tag][..], &first.to_ne_bytes(), &second.to_ne_bytes()].concat()
     }
@@ -183,6 +217,9 @@ impl Report {
         let (&tag, rest) = bytes.split_first()?;
         if tag == b'R' {
             return serde_json::from_slice(rest).ok().map(|(programs, denied)| Report::Ran { programs, denied });
+        }
+        if tag == b'Q' {
+            return serde_json::from_slice(rest).ok().map(|(question, program)| Report::Asks { question, program });
         }
         let (first, rest) = rest.split_first_chunk::<4>()?;
         let first = i32::from_ne_bytes(*first);
@@ -242,9 +279,23 @@ mod tests {
                 denied: vec![Denied { argv: vec!["x".into()], truncated: true, count: 1, because: Because::Unnamed, killed: false }],
             },
             Report::Ended { status: 0x8b, n_survivors: 3 },
+            Report::Asks {
+                question: 3,
+                program: Box::new(AskedProgram {
+                    argv: vec!["x".into()],
+                    truncated: false,
+                    directory: "/".into(),
+                    file: "/x".into(),
+                    rule: "y".into(),
+                }),
+            },
         ] {
             assert_eq!(Report::decode(&report.encode()), Some(report));
         }
+        for answered in [Answered { question: 70_000, go_on: true }, Answered { question: 0, go_on: false }] {
+            assert_eq!(Answered::decode(&answered.encode()), Some(answered));
+        }
+        assert_eq!((Answered::decode(b"T"), Answered::decode(b"Y123")), (None, None));
         assert_eq!((Report::decode(b"E123"), Report::decode(b"R{"), Report::decode(b"")), (None, None, None));
     }
 }

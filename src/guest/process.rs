@@ -13,6 +13,7 @@ use tokio::io::unix::AsyncFd;
 use super::child::Stdio;
 use super::family::is_in_a_box;
 use super::family::is_in_own_box;
+use super::order::Answered;
 use super::order::MAX_ORDER;
 use super::order::Order;
 use super::order::Report;
@@ -82,6 +83,11 @@ impl Control {
     /// Tells the supervisor to end what it owns. The socket takes these few bytes at once, and if it is gone there is nothing to end.
     pub(super) fn order(&self, stop: Stop) {
         let _ = send(self.socket.get_ref().as_fd(), &stop.encode(), &[]);
+    }
+
+    /// Answers a question of the supervisor's.
+    pub(super) fn answer(&self, question: u32, go_on: bool) {
+        let _ = send(self.socket.get_ref().as_fd(), &Answered { question, go_on }.encode(), &[]);
     }
 
     /// Tells the supervisor to end what it owns, which was asked to and did not: that may be making processes without end by now.

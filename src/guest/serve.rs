@@ -223,6 +223,7 @@ impl Serving<'_> {
             Next::Frame(ToGuest::Credit { id, bytes }) => self.tell(id, Word::Credit(bytes)),
             Next::Frame(ToGuest::Input { id, data }) => self.tell(id, Word::Input(data.0)),
             Next::Frame(ToGuest::Resize { id, rows, columns }) => self.tell(id, Word::Resize { rows, columns }),
+            Next::Frame(ToGuest::Answer { id, question, go_on }) => self.tell(id, Word::Answer { question, go_on }),
             Next::Frame(ToGuest::Cancel { id }) => self.tell(id, Word::Cancel),
         }
         Ok(true)

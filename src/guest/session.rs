@@ -230,7 +230,7 @@ impl Session {
                     return job.end().await.unwrap_or_else(|| Output::Fault(bug()));
                 }
                 Word::Input(data) => line.consumed(data.len()),
-                Word::Credit(_) | Word::Resize { .. } => {}
+                Word::Credit(_) | Word::Resize { .. } | Word::Answer { .. } => {}
             }
         }
     }
@@ -272,6 +272,8 @@ impl Session {
                 tokio::select! {
                     report = watched.next() => match report {
                         Some(Report::Ended { status, .. }) => break how(status),
+                        // The call that started it is over, and with it everybody who could be asked.
+                        Some(Report::Asks { question, .. }) => watched.answer(question, false),
                         None => break End::Signaled { signal: libc::SIGKILL },
                         Some(_) => {}
                     },

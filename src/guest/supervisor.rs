@@ -41,6 +41,7 @@ use super::family::own_children;
 use super::family::stat;
 use super::gate::Gate;
 use super::gate::Listener;
+use super::order::Answered;
 use super::order::Order;
 use super::order::Report;
 use super::order::Stage;
@@ -116,7 +117,8 @@ fn start(order: &Order, stdio: Stdio, control: &OwnedFd, domain: Option<Domain>)
     let listener = listener_of_child(&told).map_err(failed(Stage::Prepare))?;
     // A thread is a process to the limit that the box has for those.
     let path = order.environment.iter().find_map(|variable| variable.strip_prefix(b"PATH=")).unwrap_or_default();
-    let gate = listener.map(|listener| Gate::open(listener, pid, order.rules.clone(), path));
+    let teller = control.try_clone().map_err(failed(Stage::Prepare))?;
+    let gate = listener.map(|listener| Gate::open(listener, pid, order.rules.clone(), path, teller));
     let gate = gate.transpose().map_err(failed(Stage::Fork))?;
     tell(control, &Report::Started { supervisor: std::process::id() as i32, pid });
     nix::unistd::write(&starter, &[1]).map_err(|errno| failed(Stage::Prepare)(errno.into()))?;
@@ -213,6 +215,7 @@ fn watch(Begun { pid: main, signals, gate, mut failure }: Begun, control: &Owned
         };
         match wait(&signals, control, pause) {
             Some(Told::Stop(Stop::Term)) => ask_to_end(),
+            Some(Told::Answered(answered)) => gate.iter().for_each(|gate| gate.answered(answered)),
             Some(Told::Stop(Stop::Kill)) => watch.killing = true,
             Some(Told::Stop(Stop::KillAtOnce)) => {
                 watch.killing = true;
@@ -236,6 +239,7 @@ fn why_not(failure: &mut File) -> Option<Report> {
 
 enum Told {
     Stop(Stop),
+    Answered(Answered),
     /// The serving process is gone.
     Alone,
 }
@@ -249,10 +253,11 @@ fn wait(signals: &SignalFd, control: &OwnedFd, pause: Option<Duration>) -> Optio
     if fds[1].revents().is_none_or(|events| events.is_empty()) {
         return None;
     }
-    let mut buffer = [0; 1];
+    let mut buffer = [0; 8];
     match receive(control.as_fd(), &mut buffer) {
         Ok((0, _)) => Some(Told::Alone),
-        Ok(_) => Stop::decode(buffer[0]).map(Told::Stop),
+        Ok((1, _)) => Stop::decode(buffer[0]).map(Told::Stop),
+        Ok((length, _)) => Answered::decode(&buffer[..length]).map(Told::Answered),
         Err(error) if error.kind() == io::ErrorKind::Interrupted => None,
         Err(_) => Some(Told::Alone),
     }

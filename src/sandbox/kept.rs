@@ -26,7 +26,9 @@ use super::git::SessionGit;
 use super::held::Held;
 use super::keeper::Purpose;
 use super::link;
+use super::link::Asks;
 use super::link::Link;
+use super::link::Nobody;
 use super::lost::must_go;
 use super::lost::what_follows;
 use super::turns::Turn;
@@ -295,6 +297,18 @@ impl Sandbox {
         cancel: &CancellationToken,
         deadline: Duration,
     ) -> Result<Output, Error> {
+        self.call_asking(call, on_chunk, &Nobody, cancel, deadline).await
+    }
+
+    /// Like [`Sandbox::call`]; where the guest asks whether a program goes on, `asks` answers.
+    pub async fn call_asking(
+        &self,
+        call: Call,
+        on_chunk: impl FnMut(Stream, &[u8]) + Send,
+        asks: &dyn Asks,
+        cancel: &CancellationToken,
+        deadline: Duration,
+    ) -> Result<Output, Error> {
         if may_change(&call) {
             self.inner.turn.has_begun(cancel).await;
             match self.inner.base.is_kept(cancel).await {
@@ -309,7 +323,8 @@ impl Sandbox {
             return Ok(Output::Fault(Fault::BoxEnded { problem }));
         }
         let since = Moment::now();
-        match living.link.call_with_haste(call, on_chunk, cancel, self.inner.haste.get_or_init(CancellationToken::new), deadline).await {
+        let haste = self.inner.haste.get_or_init(CancellationToken::new);
+        match living.link.call_asking(call, on_chunk, asks, cancel, haste, deadline).await {
             // The guest ends its box, and its answer came before its last word.
             Ok(Output::Fault(Fault::BoxEnded { problem })) => {
                 Ok(box_ended(self.lost(&living.link, living.n_box, problem, true, since).await))

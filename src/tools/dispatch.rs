@@ -14,6 +14,7 @@ use podbay_policy::HostCall;
 use podbay_sandbox as sandbox;
 use podbay_sandbox::Ended;
 use podbay_sandbox::Sandbox;
+use podbay_sandbox::link::Asks;
 use podbay_sandbox::link::Link;
 use podbay_wire::BytesPath;
 use podbay_wire::Call;
@@ -36,6 +37,18 @@ pub trait Workspace: Send + Sync {
         cancel: &'a CancellationToken,
         deadline: Duration,
     ) -> Later<'a, Result<Output, sandbox::Error>>;
+
+    /// Like [`Workspace::call`]; where the box asks whether a program goes on, `asks` answers. Whoever has no box that asks need not know of it.
+    fn call_asking<'a>(
+        &'a self,
+        call: Call,
+        on_chunk: OnChunk<'a>,
+        _asks: &'a dyn Asks,
+        cancel: &'a CancellationToken,
+        deadline: Duration,
+    ) -> Later<'a, Result<Output, sandbox::Error>> {
+        self.call(call, on_chunk, cancel, deadline)
+    }
 
     /// Tells what carries out commands there, as far as that is known.
     fn shell(&self) -> Later<'_, Shell> {
@@ -65,6 +78,17 @@ impl Workspace for Sandbox {
         Box::pin(self.call(call, on_chunk, cancel, deadline))
     }
 
+    fn call_asking<'a>(
+        &'a self,
+        call: Call,
+        on_chunk: OnChunk<'a>,
+        asks: &'a dyn Asks,
+        cancel: &'a CancellationToken,
+        deadline: Duration,
+    ) -> Later<'a, Result<Output, sandbox::Error>> {
+        Box::pin(self.call_asking(call, on_chunk, asks, cancel, deadline))
+    }
+
     fn shell(&self) -> Later<'_, Shell> {
         Box::pin(self.shell())
     }
@@ -88,6 +112,21 @@ impl Workspace for Link {
     ) -> Later<'a, Result<Output, sandbox::Error>> {
         Box::pin(async move {
             let called = Link::call(self, call, on_chunk, cancel, deadline).await;
+            called.or_else(|error| error.into_fault().map(Output::Fault)).map_err(sandbox::Error::Link)
+        })
+    }
+
+    fn call_asking<'a>(
+        &'a self,
+        call: Call,
+        on_chunk: OnChunk<'a>,
+        asks: &'a dyn Asks,
+        cancel: &'a CancellationToken,
+        deadline: Duration,
+    ) -> Later<'a, Result<Output, sandbox::Error>> {
+        Box::pin(async move {
+            let haste = CancellationToken::new();
+            let called = Link::call_asking(self, call, on_chunk, asks, cancel, &haste, deadline).await;
             called.or_else(|error| error.into_fault().map(Output::Fault)).map_err(sandbox::Error::Link)
         })
     }
@@ -151,7 +190,7 @@ pub(super) async fn dispatch(
                 tell(Told::Printed(bytes));
             };
             if call.known_mut().is_none() {
-                let output = workspace.call(sent(call), Box::new(on_chunk), cancel, deadline).await?;
+                let output = workspace.call_asking(sent(call), Box::new(on_chunk), host.asks, cancel, deadline).await?;
                 return Ok(came(output, printed));
             }
             let mut besides: Vec<BytesPath> = Vec::new();

@@ -12,6 +12,7 @@ use super::dispatch::Told;
 use super::render::Rendered;
 use super::tasks::Tasks;
 use podbay_policy::HostCall;
+use podbay_sandbox::link::Asks;
 use podbay_wire::Encoding;
 use podbay_wire::Fault;
 use podbay_wire::FileText;
@@ -30,6 +31,8 @@ pub(super) struct Host<'a> {
     pub(super) asker: &'a dyn Asker,
     pub(super) tasks: &'a Mutex<Tasks>,
     pub(super) catalogue: &'a Catalogue,
+    /// Answers where the box asks whether a program goes on.
+    pub(super) asks: &'a dyn Asks,
 }
 
 /// What came of a call: as the guest tells it, or in words.

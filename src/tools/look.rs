@@ -14,6 +14,7 @@ use super::host::Came;
 use super::pipeline::Hand;
 use podbay_event::ToolCall;
 use podbay_policy::Action;
+use podbay_sandbox::link::Nobody;
 use podbay_wire::BytesPath;
 use podbay_wire::Call;
 use podbay_wire::Fault;
@@ -70,7 +71,7 @@ impl Pipeline {
             Err(Held::Cancelled) => return Err(Unseen::Denied(Refused::Withdrawn.words())),
             Err(Held::Sandbox(error)) => return Err(Unseen::Sandbox(error)),
         }
-        let output = match dispatch(action, &*self.workspace, &self.seen, self.host(), &self.options, |_| {}, cancel).await {
+        let output = match dispatch(action, &*self.workspace, &self.seen, self.host(&Nobody), &self.options, |_| {}, cancel).await {
             Ok((Came::Output(output), _)) => output,
             Ok((Came::Said(said), _)) => return Err(Unseen::Fault(said.body)),
             Err(error) => return Err(Unseen::Sandbox(PipelineError::Sandbox(error))),

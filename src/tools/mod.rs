@@ -29,6 +29,7 @@ mod options;
 mod patch;
 mod peek;
 mod pipeline;
+mod program_asked;
 mod render;
 mod render_changed;
 mod render_denied;

@@ -30,6 +30,7 @@ use super::hook::HookOptions;
 use super::hook::Hooks;
 use super::host::Came;
 use super::host::Host;
+use super::program_asked::ProgramAsker;
 use super::render::fit;
 use super::render::render;
 use super::seen::Seen;
@@ -47,6 +48,7 @@ use podbay_policy::Action;
 use podbay_policy::HostCall;
 use podbay_policy::Policy;
 use podbay_sandbox as sandbox;
+use podbay_sandbox::link::Asks;
 use podbay_wire::BytesPath;
 use podbay_wire::Call;
 use podbay_wire::Image;
@@ -245,7 +247,9 @@ impl Pipeline {
             };
             (self.sink)(kind.into());
         };
-        let outcome = dispatch(action, &*self.workspace, &self.seen, self.host(), &self.options, tell, cancel).await;
+        let asks = ProgramAsker::new(self, call, name);
+        let outcome = dispatch(action, &*self.workspace, &self.seen, self.host(&asks), &self.options, tell, cancel).await;
+        underway.begun += asks.waited();
         let (came, printed) = match outcome {
             Ok(found) => found,
             Err(error) => {
@@ -373,8 +377,8 @@ impl Pipeline {
         }
     }
 
-    pub(super) fn host(&self) -> Host<'_> {
-        Host { services: &*self.services, asker: &*self.asker, tasks: &self.tasks, catalogue: &self.catalogue }
+    pub(super) fn host<'a>(&'a self, asks: &'a dyn Asks) -> Host<'a> {
+        Host { services: &*self.services, asker: &*self.asker, tasks: &self.tasks, catalogue: &self.catalogue, asks }
     }
 
     fn most(&self, name: &str) -> usize {

@@ -20,6 +20,7 @@ pub(super) fn sentence(denied: &Denied) -> String {
         Because::Rule { rule, justification } => {
             format!("the rule `{}` denies it: {}", bounded(rule, MOST).0, bounded(justification, MOST_SAID).0)
         }
+        Because::Refused { rule } => format!("the rule `{}` wants a person's word for it, and that was not given", bounded(rule, MOST).0),
         Because::Unnamed => "it lies in no file that has a name, so that no rule can know it".to_owned(),
         Because::Changed => "its arguments were others than those that were allowed".to_owned(),
     };

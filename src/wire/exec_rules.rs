@@ -4,6 +4,7 @@ use serde::Deserialize;
 use serde::Serialize;
 
 use super::BytesPath;
+use super::programs::MAX_ARGUMENTS;
 
 /// Most rules that go with a call, and most bytes of all their words together.
 pub const MAX_RULES: usize = 256;
@@ -78,6 +79,33 @@ pub enum Because {
     Unnamed,
     /// Its arguments were others than those that were allowed.
     Changed,
+    /// A rule wants a person's word for it, and that was a no, or nobody could be asked.
+    Refused { rule: String },
+}
+
+/// Most questions about programs in one call; one is open at a time.
+pub const MAX_QUESTIONS: u32 = 64;
+
+/// A program that waits while the host is asked whether it may go on. All of it is the sandbox's word.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AskedProgram {
+    pub argv: Vec<BytesPath>,
+    /// Whether its arguments go on behind what is told; such a one is not asked about.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
+    pub directory: BytesPath,
+    /// The file that would be executed.
+    pub file: BytesPath,
+    pub rule: String,
+}
+
+impl AskedProgram {
+    /// Returns whether this is more than a guest may ask.
+    pub fn is_too_much(&self) -> bool {
+        let paths = [&self.directory, &self.file];
+        let bytes = self.argv.iter().chain(paths).map(|word| word.as_bytes().len() + 1).sum::<usize>() + self.rule.len();
+        bytes > 8 * MAX_ARGUMENTS + MAX_RULE_BYTES
+    }
 }
 
 /// Returns whether these are more rules than may go with a call.

@@ -4,12 +4,15 @@
 //! else happens. After that it sends calls, each with an id of its own; the guest
 //! answers each with chunks and exactly one `Done`. Bytes of a call flow under credit: a sender may have at most
 //! [`WINDOW`] unacknowledged bytes per call and direction (each frame counted by [`cost`]), and gets more by `Credit`. Inputs and
-//! chunks hold at most [`CHUNK`] bytes; an empty input is the end of the input and costs nothing, an empty chunk is an error. There is
-//! no message by which the guest could ask the host to do anything.
+//! chunks hold at most [`CHUNK`] bytes; an empty input is the end of the input and costs nothing, an empty chunk is an error.
+//!
+//! The guest can ask the host one thing: whether a program that waits in the box may go on there. There is no message by which it could ask the host to
+//! do anything.
 
 use serde::Deserialize;
 use serde::Serialize;
 
+use super::AskedProgram;
 use super::BytesPath;
 use super::Call;
 use super::Output;
@@ -68,6 +71,12 @@ pub enum ToGuest {
     Cancel {
         id: CallId,
     },
+    /// Whether what a question was about goes on. It says nothing else, and holds for this call alone.
+    Answer {
+        id: CallId,
+        question: u32,
+        go_on: bool,
+    },
 }
 
 /// Out of the box. The host treats every byte of it as hostile.
@@ -90,6 +99,12 @@ pub enum ToHost {
     Done {
         id: CallId,
         output: Output,
+    },
+    /// A program of the call waits until the host says whether it goes on: one at a time, and the call's time stands still meanwhile.
+    Asks {
+        id: CallId,
+        question: u32,
+        program: AskedProgram,
     },
     /// The guest ends the box after this, because something in it could not be cleaned up.
     Closing {

@@ -2,7 +2,13 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::pin::Pin;
+use std::sync::Mutex;
+use std::time::Duration;
+use std::time::Instant;
 
+use podbay::sandbox::link::Asks;
+use podbay::wire::AskedProgram;
 use podbay::wire::Bash;
 use podbay::wire::Because;
 use podbay::wire::BytesPath;
@@ -16,8 +22,11 @@ use podbay::wire::ExecScope;
 use podbay::wire::Output;
 use podbay::wire::Program;
 use podbay::wire::message::ExecGate;
+use podbay::wire::message::Stream;
 use podbay::wire::programs::MAX_PROGRAMS;
+use tokio_util::sync::CancellationToken;
 
+use crate::support::guest::PATIENCE;
 use crate::support::guest::TestGuest;
 use crate::support::guest::bash;
 use crate::support::guest::exec;
@@ -224,4 +233,140 @@ async fn a_call_whose_own_shell_a_rule_names_runs_and_what_it_starts_does_not() 
     let (lines, printed) = denied(&guest, denies("*"), "echo built in; /bin/echo started; bash -c 'echo other'").await;
     assert_eq!(lines, ["1 /bin/echo started: not here", "1 bash -c echo other: not here"], "{printed}");
     assert!(printed.starts_with("built in\n") && !printed.contains("started\n"), "{printed}");
+}
+
+/// Says the same to each question, after a while, and remembers what was asked.
+struct Says {
+    yes: bool,
+    after: Duration,
+    asked: Mutex<Vec<AskedProgram>>,
+}
+
+impl Says {
+    fn new(yes: bool, after_ms: u64) -> Self {
+        Self { yes, after: Duration::from_millis(after_ms), asked: Mutex::default() }
+    }
+
+    fn asked(&self) -> Vec<String> {
+        let asked = self.asked.lock().expect("no panic");
+        asked.iter().map(|program| program.argv.iter().map(BytesPath::to_text).collect::<Vec<_>>().join(" ")).collect()
+    }
+}
+
+impl Asks for Says {
+    fn ask<'a>(&'a self, program: AskedProgram) -> Pin<Box<dyn Future<Output = bool> + Send + 'a>> {
+        self.asked.lock().expect("no panic").push(program);
+        Box::pin(async {
+            tokio::time::sleep(self.after).await;
+            self.yes
+        })
+    }
+}
+
+/// Runs a command of whose `echo asked` a person is asked; returns how it ended and what it printed.
+async fn asking(guest: &TestGuest, says: &Says, bash: Bash, cancel: &CancellationToken) -> (CommandEnded, String) {
+    let mut printed = Vec::new();
+    let rules = vec![rule(ExecEffect::Ask, ExecScope::Anywhere, "echo asked*")];
+    let call = Call::Bash(Bash { rules, ..bash });
+    let haste = CancellationToken::new();
+    let on_chunk = |_: Stream, bytes: &[u8]| printed.extend_from_slice(bytes);
+    let output = guest.link.call_asking(call, on_chunk, says, cancel, &haste, PATIENCE).await.expect("answers");
+    let Output::Command(ended) = output else { panic!("{output:?}") };
+    (ended, String::from_utf8_lossy(&printed).into_owned())
+}
+
+#[tokio::test]
+async fn a_program_that_is_asked_about_waits_and_the_time_of_its_call_stands_still() {
+    let guest = TestGuest::start().await;
+    let says = Says::new(true, 1500);
+    let command = Bash { timeout_ms: 1000, ..bash("/bin/echo asked one; /bin/echo asked one; /bin/echo free") };
+    let (ended, printed) = asking(&guest, &says, command, &CancellationToken::new()).await;
+    assert_eq!((ended.end, printed.as_str()), (End::Exited { code: 0 }, "asked one\nasked one\nfree\n"));
+    assert!(ended.duration_ms < 1000, "{}", ended.duration_ms);
+    // The same program is asked about once in a call.
+    assert_eq!(says.asked(), ["/bin/echo asked one"]);
+    let asked = says.asked.lock().expect("no panic")[0].clone();
+    assert_eq!((asked.file.to_text().as_str(), asked.rule.as_str()), ("/usr/bin/echo", "bash(the rule)"));
+    assert_eq!(asked.directory.as_path(), guest.workspace.path().canonicalize().expect("there"));
+}
+
+#[tokio::test]
+async fn a_no_and_nobody_to_ask_refuse_it_and_the_rest_goes_on() {
+    let guest = TestGuest::start().await;
+    let says = Says::new(false, 10);
+    let (ended, printed) = asking(&guest, &says, bash("/bin/echo asked; echo $?"), &CancellationToken::new()).await;
+    assert!(printed.ends_with("126\n") && !printed.contains("asked\n"), "{printed}");
+    assert!(matches!(&ended.denied[..], [Denied { because: Because::Refused { .. }, killed: false, .. }]), "{:?}", ended.denied);
+    let rules = vec![rule(ExecEffect::Ask, ExecScope::Own, "echo asked*")];
+    let (lines, _) = denied(&guest, rules.clone(), "/bin/echo asked").await;
+    assert_eq!(lines, ["1 /bin/echo asked: Refused { rule: \"bash(the rule)\" }"]);
+    // Nor can anybody be asked about what runs in the background.
+    let (ended, _) = guest.bash(Bash { rules, background: true, ..bash("/bin/echo asked || echo refused") }).await;
+    assert_eq!(ended.denied.len(), 1, "{ended:?}");
+}
+
+#[tokio::test]
+async fn a_call_ends_while_a_program_waits_and_others_get_on_meanwhile() {
+    let guest = TestGuest::start().await;
+    let (says, cancel) = (Says::new(true, 60_000), CancellationToken::new());
+    let held = asking(&guest, &says, bash("/bin/echo asked"), &cancel);
+    let other = async {
+        let (ended, printed) = guest.bash(bash("for n in $(seq 50); do /bin/true; done; echo done")).await;
+        assert_eq!((ended.end, printed.as_str()), (End::Exited { code: 0 }, "done\n"));
+        while says.asked().is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        cancel.cancel();
+    };
+    let begun = Instant::now();
+    let ((ended, printed), ()) = tokio::join!(held, other);
+    assert_eq!((ended.end, printed.as_str()), (End::Cancelled, ""));
+    assert!(begun.elapsed() < Duration::from_secs(20));
+    // One of the same call is asked about while others run, and what waits can be ended.
+    let says = Says::new(true, 700);
+    let command = "timeout 0.2 /bin/echo asked one; echo $?; (/bin/echo asked two &) ; for n in $(seq 20); do /bin/true; done; echo others; wait; sleep 1.5";
+    let (ended, printed) = asking(&guest, &says, bash(command), &CancellationToken::new()).await;
+    assert_eq!(ended.end, End::Exited { code: 0 });
+    assert!(printed.starts_with("124\nothers\n") && printed.ends_with("asked two\n"), "{printed}");
+}
+
+/// The arguments lie in memory that another thread changes while the person thinks.
+#[tokio::test]
+async fn what_was_allowed_is_what_runs_or_nothing_does() {
+    const SWAP: &str = "import ctypes, threading, time
+libc = ctypes.CDLL(None)
+name, word, path = [ctypes.create_string_buffer(text, 32) for text in (b'echo', b'asked SAFE', b'/bin/echo')]
+argv = (ctypes.c_void_p * 3)(ctypes.addressof(name), ctypes.addressof(word), None)
+def swap():
+    time.sleep(0.3)
+    word.raw = b'asked EVIL'.ljust(32, b'\\0')
+threading.Thread(target=swap, daemon=True).start()
+libc.execv(path, argv)
+";
+    let guest = TestGuest::start().await;
+    fs::write(guest.path("swap.py"), SWAP).expect("written");
+    let says = Says::new(true, 1000);
+    let (ended, printed) = asking(&guest, &says, bash("python3 swap.py; echo $?"), &CancellationToken::new()).await;
+    assert_eq!(says.asked(), ["echo asked SAFE"]);
+    assert!(printed.ends_with("137\n") && !printed.contains("EVIL\n"), "{printed}");
+    assert!(matches!(&ended.denied[..], [Denied { because: Because::Changed, killed: true, .. }]), "{:?}", ended.denied);
+    let quiet = SWAP.replace("EVIL", "SAFE");
+    fs::write(guest.path("swap.py"), quiet).expect("written");
+    let (ended, printed) = asking(&guest, &says, bash("python3 swap.py"), &CancellationToken::new()).await;
+    assert_eq!((printed.as_str(), ended.denied.len()), ("asked SAFE\n", 0));
+}
+
+/// Nobody can look into this one before its exec, so that it is held when its program stands there.
+#[tokio::test]
+async fn what_cannot_be_read_before_is_asked_about_where_it_stands() {
+    let guest = TestGuest::start().await;
+    let command = "python3 -c 'import ctypes, os; ctypes.CDLL(None).prctl(4, 0); os.execv(\"/bin/echo\", [\"echo\", \"asked\"])'; echo $?";
+    for yes in [true, false] {
+        let says = Says::new(yes, 200);
+        let (_, printed) = asking(&guest, &says, bash(command), &CancellationToken::new()).await;
+        // Whoever may look into everything, as root does outside of a sandbox, reads it before, and then the exec fails.
+        let expected: &[&str] = if yes { &["asked\n0\n"] } else { &["137\n", "1\n"] };
+        assert!(expected.iter().any(|end| printed.ends_with(end)) && (yes || !printed.contains("asked\n")), "{yes} {printed}");
+        assert_eq!(says.asked(), ["echo asked"]);
+    }
 }

@@ -6,6 +6,7 @@ use podbay::sandbox::link::CallUpdate;
 use podbay::sandbox::link::Error;
 use podbay::sandbox::link::Link;
 use podbay::sandbox::link::Reason;
+use podbay::wire::AskedProgram;
 use podbay::wire::BytesPath;
 use podbay::wire::Call;
 use podbay::wire::CallId;
@@ -15,6 +16,7 @@ use podbay::wire::CommandEnded;
 use podbay::wire::End;
 use podbay::wire::Fault;
 use podbay::wire::FileChange;
+use podbay::wire::MAX_QUESTIONS;
 use podbay::wire::Output;
 use podbay::wire::PROTOCOL;
 use podbay::wire::frame;
@@ -352,10 +354,57 @@ async fn a_hello_that_drips_is_given_up_in_time() {
     dripping.abort();
 }
 
+fn asks(id: u32, question: u32, word: &str) -> ToHost {
+    let program = AskedProgram { argv: vec![word.into()], truncated: false, directory: "/".into(), file: "/x".into(), rule: "x".into() };
+    ToHost::Asks { id: CallId(id), question, program }
+}
+
+#[tokio::test]
+async fn a_guest_asks_one_bounded_question_at_a_time_and_not_without_end() {
+    breaks_protocol(&ends_after(&[asks(0, 0, "a"), asks(0, 1, "b")]).await, "more questions");
+    breaks_protocol(&ends_after(&[asks(0, 1_000_000, "a")]).await, "more questions");
+    breaks_protocol(&ends_after(&[asks(0, 0, &"a".repeat(100_000))]).await, "longer than it may be");
+    let (link, mut evil) = connected().await;
+    let mut open = link.open(Call::Bash(bash("true"))).expect("opens");
+    assert!(matches!(evil.hear().await, ToGuest::Call { .. }));
+    // One about no call goes nowhere.
+    evil.say(&asks(9, 0, "a")).await;
+    for n in 0..MAX_QUESTIONS {
+        evil.say(&asks(0, n, "a")).await;
+        assert!(matches!(open.recv().await, Some(CallUpdate::Asked { question, .. }) if question == n));
+        // An answer to another one is about nothing, and one that is given twice is given once.
+        open.answer(n + 1, true);
+        open.answer(n, n % 2 == 0);
+        open.answer(n, true);
+        assert_eq!(evil.hear().await, ToGuest::Answer { id: CallId(0), question: n, go_on: n % 2 == 0 });
+    }
+    evil.say(&asks(0, MAX_QUESTIONS, "a")).await;
+    breaks_protocol(&link.wait_ended().await, "more questions");
+}
+
+#[tokio::test]
+async fn where_nobody_can_be_asked_the_answer_is_no_and_after_a_cancel_none_is_waited_for() {
+    let (link, mut evil) = connected().await;
+    let cancel = CancellationToken::new();
+    let call = link.call(Call::Bash(bash("true")), |_, _: &[u8]| {}, &cancel, PATIENCE);
+    let guest = async {
+        assert!(matches!(evil.hear().await, ToGuest::Call { .. }));
+        evil.say(&asks(0, 0, "a")).await;
+        assert_eq!(evil.hear().await, ToGuest::Answer { id: CallId(0), question: 0, go_on: false });
+        cancel.cancel();
+        assert!(matches!(evil.hear().await, ToGuest::Cancel { .. }));
+        evil.say(&asks(0, 1, "a")).await;
+        assert_eq!(evil.hear().await, ToGuest::Answer { id: CallId(0), question: 1, go_on: false });
+        evil.say(&done(0)).await;
+    };
+    let (output, ()) = tokio::join!(call, guest);
+    assert!(matches!(output, Ok(Output::Fault(Fault::Cancelled))), "{output:?}");
+}
+
 #[test]
-fn a_guest_has_six_words_and_none_of_them_asks() {
-    // Whoever adds a word here has to say why it asks the host for nothing; docs/protocol.md and docs/security-cases.md count on it.
+fn a_guest_has_seven_words_and_asks_one_thing() {
+    // By the seventh it asks whether a program that waits in the box goes on there, and the answer can mean nothing else. Whoever adds a word here has to say why it asks the host for nothing; docs/protocol.md and docs/security-cases.md count on it.
     let error = frame::decode::<ToHost>(br#"{"type":"open_on_host","path":"/etc/passwd"}"#).expect_err("no such word");
     let source = std::error::Error::source(&error).expect("the parser's words").to_string();
-    assert!(source.contains("expected one of `hello`, `found`, `chunk`, `credit`, `done`, `closing`"), "{source}");
+    assert!(source.contains("expected one of `hello`, `found`, `chunk`, `credit`, `done`, `asks`, `closing`"), "{source}");
 }

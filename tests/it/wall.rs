@@ -176,6 +176,7 @@ async fn a_reader_that_is_slow_makes_the_command_wait() {
     let output = loop {
         match open.recv().await.expect("goes on") {
             CallUpdate::Chunk { data, .. } => n_bytes += data.len(),
+            CallUpdate::Asked { program, .. } => panic!("{program:?}"),
             CallUpdate::Done(output) => break output,
         }
         most = most.max(resident_bytes());
@@ -316,6 +317,7 @@ async fn all_bytes_pass_both_ways_exactly() {
             match open.recv().await.expect("goes on") {
                 CallUpdate::Chunk { stream: Stream::Stdout, data } => received.extend(data),
                 CallUpdate::Chunk { data, .. } => errors.extend(data),
+                CallUpdate::Asked { program, .. } => panic!("{program:?}"),
                 CallUpdate::Done(output) => break output,
             }
         }
@@ -339,6 +341,7 @@ async fn a_terminal_has_a_size_that_changes_and_ends_like_one() {
     let output = loop {
         match open.recv().await.expect("goes on") {
             CallUpdate::Chunk { data, .. } => printed.push_str(&String::from_utf8_lossy(&data)),
+            CallUpdate::Asked { program, .. } => panic!("{program:?}"),
             CallUpdate::Done(output) => break output,
         }
         if stage == 0 && printed.contains("30 90\r\nxterm-256color\r\n") {

@@ -102,6 +102,8 @@ pub(super) async fn run(session: &Session, line: &mut Line, plan: Plan) -> Resul
         to_stream: stream_bytes,
         tail: Ring::new(tail_bytes.min(MAX_TAIL) as usize),
         output_bytes: 0,
+        asked_at: None,
+        waited: Duration::ZERO,
         programs: Programs::default(),
         denied: Vec::new(),
         buffer: vec![0; CHUNK],
@@ -161,7 +163,7 @@ pub(super) async fn run(session: &Session, line: &mut Line, plan: Plan) -> Resul
         output_bytes: run.output_bytes,
         omitted_bytes: run.tail.n_dropped(),
         n_survivors,
-        duration_ms: began.elapsed().as_millis() as u64,
+        duration_ms: began.elapsed().saturating_sub(run.waited).as_millis() as u64,
         note,
         programs: run.programs,
         denied: run.denied.into(),
@@ -214,6 +216,9 @@ struct Run<'call> {
     to_stream: u64,
     tail: Ring,
     output_bytes: u64,
+    /// Since when the host is asked whether something goes on, and how long it was in all before.
+    asked_at: Option<Instant>,
+    waited: Duration,
     programs: Programs,
     denied: Vec<Denied>,
     buffer: Vec<u8>,
@@ -286,6 +291,11 @@ impl Run<'_> {
             }
             // The others take time, so they are done by whoever can wait.
             Next::Report(Some(Report::Ran { programs, denied })) => (self.programs, self.denied) = (programs, denied),
+            Next::Report(Some(Report::Asks { question, program })) if matches!(self.stopping, Stopping::No { .. }) => {
+                self.asked_at = self.asked_at.or(Some(Instant::now()));
+                self.line.ask(question, *program);
+            }
+            Next::Report(Some(Report::Asks { question, .. })) => self.started.control.answer(question, false),
             Next::Report(Some(Report::Started { .. }) | None) | Next::Look => {}
             Next::Time => return self.time_is_up(),
         }
@@ -314,10 +324,23 @@ impl Run<'_> {
                     let _ = pty::resize(source.pipe.file(), rows, columns);
                 }
             }
+            Word::Answer { question, go_on } => {
+                self.wait_no_longer();
+                self.started.control.answer(question, go_on);
+            }
             Word::Cancel => match &mut self.ended {
                 Some(over) => over.until = over.until.or(Some(Instant::now() + UNWANTED)),
                 None => self.stop(Why::Cancelled),
             },
+        }
+    }
+
+    /// Goes on counting the command's time, which stood still while somebody was asked.
+    fn wait_no_longer(&mut self) {
+        let Some(asked_at) = self.asked_at.take() else { return };
+        self.waited += asked_at.elapsed();
+        if let Stopping::No { timeout_at: Some(timeout_at) } = &mut self.stopping {
+            *timeout_at += asked_at.elapsed();
         }
     }
 

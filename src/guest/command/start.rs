@@ -81,7 +81,7 @@ async fn try_start(session: &Session, order: &Order, stdio: &Stdio) -> Result<St
             let errno = Errno::from_raw(errno);
             Err(Failure { stage, errno, fault: not_started(session, order, stage, errno) })
         }
-        Ok(Some(Report::Ended { .. } | Report::Ran { .. }) | None) => Err(failure(lost_supervisor(session).await)),
+        Ok(Some(Report::Ended { .. } | Report::Ran { .. } | Report::Asks { .. }) | None) => Err(failure(lost_supervisor(session).await)),
         Err(_elapsed) => Err(failure(session.end_box("the process that starts commands does not answer any more".to_owned()))),
     }
 }

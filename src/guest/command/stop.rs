@@ -39,6 +39,7 @@ impl Run<'_> {
     pub(super) fn next_time(&self) -> Option<Instant> {
         match (&self.ended, self.stopping) {
             (Some(over), _) => over.until,
+            (None, Stopping::No { .. }) if self.asked_at.is_some() => None,
             (None, Stopping::No { timeout_at }) => timeout_at,
             (None, Stopping::Asked { kill_at, again_at }) => Some(kill_at.min(again_at)),
             (None, Stopping::Killed { gone_at, again_at }) => Some(gone_at.min(again_at)),

@@ -22,6 +22,7 @@ mod listener;
 mod matching;
 mod probe;
 mod process;
+mod questions;
 mod ran;
 mod supervise;
 mod ticket;

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::panic::AssertUnwindSafe;
 use std::panic::catch_unwind;
 use std::sync::Arc;
@@ -27,12 +28,21 @@ use super::listener::Asked;
 use super::listener::Listener;
 use super::listener::Question;
 use super::process;
+use super::process::Arguments;
 use super::process::Program;
+use super::questions;
+use super::questions::About;
+use super::questions::Held;
+use super::questions::Numbered;
+use super::questions::Questions;
 use super::ran::Ran;
 use super::ticket::Ticket;
 use super::verdict::Verdict;
 use super::verdict::judge;
 use crate::exit_stop;
+use crate::order::Answered;
+use crate::order::Report;
+use crate::supervisor::tell;
 use crate::unix::exit_now;
 use podbay_wire::Because;
 use podbay_wire::Denied;
@@ -51,6 +61,8 @@ const BEGINS: Duration = Duration::from_secs(1);
 pub(crate) struct Gate {
     listener: Listener,
     rules: Vec<ExecRule>,
+    /// Where questions go that the host is to answer.
+    teller: OwnedFd,
     state: Mutex<State>,
 }
 
@@ -64,11 +76,12 @@ struct State {
     to_begin: Option<i32>,
     /// What was let go on and does not stand there yet, by its process.
     tickets: HashMap<i32, Ticket>,
+    questions: Questions,
 }
 
 impl Gate {
     /// Begins to answer; `main` is the call's first process, whose first program is the call itself, and `path` is its `PATH`.
-    pub(crate) fn open(listener: Listener, main: i32, rules: Vec<ExecRule>, path: &[u8]) -> io::Result<Arc<Self>> {
+    pub(crate) fn open(listener: Listener, main: i32, rules: Vec<ExecRule>, path: &[u8], teller: OwnedFd) -> io::Result<Arc<Self>> {
         let state = State {
             ran: Ran::default(),
             denied: DeniedPrograms::default(),
@@ -76,8 +89,9 @@ impl Gate {
             identities: Identities::of(&rules, path),
             to_begin: Some(main),
             tickets: HashMap::new(),
+            questions: Questions::default(),
         };
-        let gate = Arc::new(Self { listener, rules, state: Mutex::new(state) });
+        let gate = Arc::new(Self { listener, rules, teller, state: Mutex::new(state) });
         let serving = Arc::clone(&gate);
         std::thread::Builder::new().name("gate".to_owned()).stack_size(STACK).spawn(move || {
             if catch_unwind(AssertUnwindSafe(|| serving.serve())).is_err() {
@@ -132,12 +146,19 @@ impl Gate {
         if !self.listener.is_waiting(question.id) {
             return;
         }
-        if let Some(Verdict { because, .. }) = verdict {
-            state.denied.add(&program.argv, because, false);
-            self.listener.refuse(question.id, Errno::EACCES);
-        } else {
-            state.tickets.insert(process, Ticket::new(&program, context));
-            self.listener.go_on(question.id);
+        let ticket = Ticket::new(&program, context);
+        match verdict {
+            Some(Verdict { effect: ExecEffect::Ask, because }) => {
+                self.ask(&mut state, question.id, process, &program, &because, Some(ticket));
+            }
+            Some(Verdict { effect: ExecEffect::Deny, because }) => {
+                state.denied.add(&program.argv, because, false);
+                self.listener.refuse(question.id, Errno::EACCES);
+            }
+            None => {
+                state.tickets.insert(process, ticket);
+                self.listener.go_on(question.id);
+            }
         }
     }
 
@@ -157,33 +178,96 @@ impl Gate {
         if !self.listener.is_waiting(question.id) {
             return;
         }
-        if let Some(because) = self.look_at(&mut state, process, &program, ticket.as_ref()) {
-            state.denied.add(&program.argv, because, true);
-            if let Some(held) = &held {
-                kill_held(held);
+        match self.look_at(&mut state, process, &program, ticket.as_ref()) {
+            // What could not be read before is asked about now: it stands still here, too, and can be exchanged no more.
+            Some(Verdict { effect: ExecEffect::Ask, because }) => {
+                state.ran.add(&program.argv, directory, held);
+                return self.ask(&mut state, question.id, process, &program, &because, None);
             }
-            // Where it cannot be ended it does not get to its memory, and falls over.
-            return self.listener.refuse(question.id, Errno::EACCES);
+            Some(Verdict { effect: ExecEffect::Deny, because }) => {
+                state.denied.add(&program.argv, because, true);
+                return self.end(question.id, held.as_ref());
+            }
+            None => {}
         }
         state.ran.add(&program.argv, directory, held);
         self.listener.go_on(question.id);
     }
 
+    /// Ends a process whose program has not begun.
+    fn end(&self, question: u64, held: Option<&OwnedFd>) {
+        if let Some(held) = held {
+            kill_held(held);
+        }
+        // Where it cannot be ended it does not get to its memory, and falls over.
+        self.listener.refuse(question, Errno::EACCES);
+    }
+
+    /// Holds a program until the host has answered; without a ticket it stands there already.
+    fn ask(&self, state: &mut State, id: u64, process: i32, program: &Program, because: &Because, ticket: Option<Ticket>) {
+        let Because::Rule { rule, .. } = because else { return self.listener.refuse(id, Errno::EACCES) };
+        let about = About { called: program.called.clone(), words: program.argv.words.clone(), rule: rule.clone() };
+        let asked = questions::question(program, process::directory(process), rule);
+        state.questions.retain(|id| self.listener.is_waiting(id));
+        let held = Held { id, process, about, asked, ticket };
+        match state.questions.hold(held) {
+            Ok(next) => self.put(next),
+            Err(answered) => self.settle(state, answered.0, answered.1),
+        }
+    }
+
+    fn put(&self, next: Option<Numbered>) {
+        if let Some((question, program)) = next {
+            tell(&self.teller, &Report::Asks { question, program: Box::new(program) });
+        }
+    }
+
+    /// Takes the host's answer.
+    pub(crate) fn answered(&self, Answered { question, go_on }: Answered) {
+        let mut state = self.state();
+        state.questions.retain(|id| self.listener.is_waiting(id));
+        let (answered, next) = state.questions.answered(question, go_on);
+        for held in answered {
+            self.settle(&mut state, held, go_on);
+        }
+        self.put(next);
+        for held in state.questions.given_up() {
+            self.settle(&mut state, held, false);
+        }
+    }
+
+    fn settle(&self, state: &mut State, held: Held, yes: bool) {
+        let Held { id, process, about, ticket, .. } = held;
+        if yes {
+            if let Some(ticket) = ticket {
+                state.tickets.insert(process, ticket.allowed());
+            }
+            return self.listener.go_on(id);
+        }
+        let argv = Arguments { words: about.words, truncated: false };
+        state.denied.add(&argv, Because::Refused { rule: about.rule }, ticket.is_none());
+        if ticket.is_some() {
+            self.listener.refuse(id, Errno::EACCES);
+        } else if self.listener.is_waiting(id) {
+            self.end(id, hold(process).as_ref());
+        }
+    }
+
     /// Judges what a process executes by now, and notes it; returns why it may not.
-    fn look_at(&self, state: &mut State, process: i32, program: &Program, ticket: Option<&Ticket>) -> Option<Because> {
+    fn look_at(&self, state: &mut State, process: i32, program: &Program, ticket: Option<&Ticket>) -> Option<Verdict> {
         if self.rules.is_empty() {
             return None;
         }
         let context = ticket.map_or_else(|| state.context(process, process), |ticket| ticket.context);
         let (forms, verdict) = self.judge(state, process, program, context);
         state.ancestry.begun(process, context.of(forms.own()));
-        let Verdict { effect, because } = verdict?;
-        let is_allowed = effect == ExecEffect::Ask && ticket.is_some_and(|ticket| ticket.allows(program));
-        if is_allowed {
-            return None;
+        let verdict = verdict?;
+        match ticket.filter(|ticket| ticket.is_allowed && verdict.effect == ExecEffect::Ask) {
+            Some(ticket) if ticket.allows(program) => None,
+            // Whoever was asked saw another one.
+            Some(_) => Some(Verdict { effect: ExecEffect::Deny, because: Because::Changed }),
+            None => Some(verdict),
         }
-        let was_allowed = ticket.is_some_and(|ticket| ticket.is_allowed);
-        Some(if was_allowed { Because::Changed } else { because })
     }
 
     fn judge(&self, state: &mut State, process: i32, program: &Program, context: Context) -> (Forms, Option<Verdict>) {
@@ -205,7 +289,7 @@ impl Gate {
             if !ticket.is_of(&program) {
                 continue;
             }
-            if let Some(because) = self.look_at(&mut state, process, &program, Some(&ticket)) {
+            if let Some(Verdict { because, .. }) = self.look_at(&mut state, process, &program, Some(&ticket)) {
                 state.denied.add(&program.argv, because, true);
                 kill_held(&held);
             } else {

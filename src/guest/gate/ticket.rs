@@ -32,6 +32,11 @@ impl Ticket {
         }
     }
 
+    /// The same, to which a person said yes.
+    pub(super) fn allowed(self) -> Self {
+        Self { is_allowed: true, since: Instant::now(), ..self }
+    }
+
     /// Returns whether what stands there now was allowed.
     pub(super) fn allows(&self, program: &Program) -> bool {
         self.is_allowed && !self.truncated && self.is_of(program)

@@ -214,12 +214,14 @@ async fn early_end(control: &crate::process::Control, line: &mut Line) -> Option
                 return Some(Early::NotStarted { stage, errno: Errno::from_raw(errno) });
             }
             Next::Report(Some(Report::Ran { programs, denied })) => ran = (programs, denied),
+            // Nobody waits for what runs in the background.
+            Next::Report(Some(Report::Asks { question, .. })) => control.answer(question, false),
             Next::Report(None) => return Some(Early::Lost),
             // The control socket closes when this returns, and the supervisor then ends everything.
             Next::Word(Word::Cancel) => return Some(Early::Cancelled),
             Next::Word(Word::Credit(bytes)) => line.add_room(bytes),
             Next::Word(Word::Input(data)) => line.consumed(data.len()),
-            Next::Report(Some(Report::Started { .. })) | Next::Word(Word::Resize { .. }) => {}
+            Next::Report(Some(Report::Started { .. })) | Next::Word(Word::Resize { .. } | Word::Answer { .. }) => {}
             Next::Time => return None,
         }
     }

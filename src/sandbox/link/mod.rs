@@ -5,11 +5,14 @@
 //!
 //! Start with [`Link::connect`] and [`Link::call`]; `open.rs` is the form for a person at a terminal, `traffic.rs` what both share.
 
+mod asks;
 mod error;
 mod open;
 mod outbox;
 mod traffic;
 
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,6 +26,8 @@ use tokio_util::codec::FramedRead;
 use tokio_util::codec::FramedWrite;
 use tokio_util::sync::CancellationToken;
 
+pub use self::asks::Asks;
+pub use self::asks::Nobody;
 pub use self::error::Error;
 pub use self::error::Reason;
 pub use self::open::CallInput;
@@ -132,7 +137,20 @@ impl Link {
     pub async fn call_with_haste(
         &self,
         call: Call,
+        on_chunk: impl FnMut(Stream, &[u8]) + Send,
+        cancel: &CancellationToken,
+        haste: &CancellationToken,
+        deadline: Duration,
+    ) -> Result<Output, Error> {
+        self.call_asking(call, on_chunk, &Nobody, cancel, haste, deadline).await
+    }
+
+    /// Like [`Link::call_with_haste`]; where the guest asks whether a program goes on, `asks` answers. The deadline stands still meanwhile.
+    pub async fn call_asking(
+        &self,
+        call: Call,
         mut on_chunk: impl FnMut(Stream, &[u8]) + Send,
+        asks: &dyn Asks,
         cancel: &CancellationToken,
         haste: &CancellationToken,
         deadline: Duration,
@@ -142,6 +160,7 @@ impl Link {
             Cancelled,
             Haste,
             Time,
+            Answered(bool),
         }
 
         let doing = error::describe(&call);
@@ -152,22 +171,36 @@ impl Link {
         let mut is_late = false;
         let mut is_cancelled = false;
         let mut is_hasty = false;
+        let mut asking = None;
         loop {
             let next = tokio::select! {
                 update = open.recv() => Next::Update(update),
                 () = cancel.cancelled(), if !is_cancelled => Next::Cancelled,
                 () = haste.cancelled(), if is_cancelled && !is_hasty => Next::Haste,
-                () = tokio::time::sleep_until(ends_at) => Next::Time,
+                go_on = answer(&mut asking), if asking.is_some() => Next::Answered(go_on),
+                () = tokio::time::sleep_until(ends_at), if asking.is_none() => Next::Time,
             };
             match next {
                 Next::Update(Some(CallUpdate::Chunk { stream, data })) => on_chunk(stream, &data),
                 Next::Update(Some(CallUpdate::Done(output))) if is_late && was_stopped(&output) => {
                     return Err(Error::TimedOut { doing, after: deadline });
                 }
+                Next::Update(Some(CallUpdate::Asked { question, .. })) if is_cancelled => open.answer(question, false),
+                Next::Update(Some(CallUpdate::Asked { question, program })) => {
+                    asking = Some(Asking { question, since: Instant::now(), answer: asks.ask(*program) });
+                }
+                Next::Answered(go_on) => {
+                    if let Some(asked) = asking.take() {
+                        ends_at += asked.since.elapsed();
+                        open.answer(asked.question, go_on);
+                    }
+                }
                 // What was done in spite of it is told as done.
                 Next::Update(Some(CallUpdate::Done(output))) => return Ok(output),
                 Next::Update(None) => return Err(Error::Ended { doing, reason: self.ended().unwrap_or(Reason::EndOfStream) }),
                 Next::Cancelled => {
+                    // Nobody needs the answer any more.
+                    asking = None;
                     is_cancelled = true;
                     ends_at = ends_at.min(Instant::now() + bound);
                     open.cancel();
@@ -212,6 +245,20 @@ impl Link {
     /// Ends the stream now; a guest that serves it ends everything it started.
     pub fn close(&self) {
         self.traffic.end(Reason::Closed);
+    }
+}
+
+/// A question on its way.
+struct Asking<'asks> {
+    question: u32,
+    since: Instant,
+    answer: Pin<Box<dyn Future<Output = bool> + Send + 'asks>>,
+}
+
+async fn answer(asking: &mut Option<Asking<'_>>) -> bool {
+    match asking {
+        Some(asking) => asking.answer.as_mut().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -11,6 +11,7 @@ use super::error::describe;
 use super::traffic::Begun;
 use super::traffic::NotBegun;
 use super::traffic::Traffic;
+use podbay_wire::AskedProgram;
 use podbay_wire::Call;
 use podbay_wire::CallId;
 use podbay_wire::FileEdit;
@@ -34,6 +35,11 @@ pub enum CallUpdate {
     Chunk {
         stream: Stream,
         data: Vec<u8>,
+    },
+    /// A program of the call waits for an answer. One at a time.
+    Asked {
+        question: u32,
+        program: Box<AskedProgram>,
     },
     /// The end; nothing comes after it.
     Done(Output),
@@ -99,6 +105,11 @@ impl OpenCall {
     /// Tells the new size of the terminal.
     pub fn resize(&self, rows: u16, columns: u16) {
         self.traffic.send(&ToGuest::Resize { id: self.id, rows, columns });
+    }
+
+    /// Says whether what a question was about goes on; an answer to none that is open goes nowhere.
+    pub fn answer(&self, question: u32, go_on: bool) {
+        self.traffic.answer(self.id, question, go_on);
     }
 
     /// Asks everything of the call to end; a second time, does not let it take its time.

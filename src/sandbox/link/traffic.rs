@@ -22,8 +22,10 @@ use super::open::CallUpdate;
 use super::outbox::Full;
 use super::outbox::MAX_WAITING;
 use super::outbox::Outbox;
+use podbay_wire::AskedProgram;
 use podbay_wire::Call;
 use podbay_wire::CallId;
+use podbay_wire::MAX_QUESTIONS;
 use podbay_wire::Output;
 use podbay_wire::frame;
 use podbay_wire::message::CHUNK;
@@ -62,6 +64,9 @@ struct Entry {
     window: u32,
     /// What we may still send as input.
     input: Arc<Semaphore>,
+    /// The question that is open, and the least number that the next one can have.
+    open: Option<u32>,
+    next_question: u32,
 }
 
 /// What the caller of a call holds of it.
@@ -111,7 +116,7 @@ impl Traffic {
         }
         let id = CallId(state.next_id);
         state.next_id = state.next_id.checked_add(1).expect("four billion calls are more than a stream lives to see");
-        state.calls.insert(id, Entry { updates: Some(sender), window: WINDOW, input: Arc::clone(&input) });
+        state.calls.insert(id, Entry { updates: Some(sender), window: WINDOW, input: Arc::clone(&input), open: None, next_question: 0 });
         drop(state);
         self.send(&ToGuest::Call { id, call });
         Ok(Begun { id, updates, input })
@@ -137,6 +142,14 @@ impl Traffic {
         };
         if is_known {
             self.send(&ToGuest::Credit { id, bytes });
+        }
+    }
+
+    /// Answers a question that is open.
+    pub(super) fn answer(&self, id: CallId, question: u32, go_on: bool) {
+        let is_open = self.lock().calls.get_mut(&id).is_some_and(|entry| entry.open.take_if(|open| *open == question).is_some());
+        if is_open {
+            self.send(&ToGuest::Answer { id, question, go_on });
         }
     }
 
@@ -207,7 +220,25 @@ impl Traffic {
                 Ok(())
             }
             ToHost::Done { id, output } => self.done(id, output),
+            ToHost::Asks { id, question, program } => self.asked(id, question, program),
         }
+    }
+
+    /// Takes in the one thing that a guest may ask.
+    fn asked(&self, id: CallId, question: u32, program: AskedProgram) -> Result<(), Reason> {
+        if program.is_too_much() {
+            return Err(Reason::Protocol("a question that is longer than it may be".to_owned()));
+        }
+        let mut state = self.lock();
+        let Some(entry) = state.calls.get_mut(&id) else { return state.stray() };
+        if entry.open.is_some() || question < entry.next_question || question >= MAX_QUESTIONS {
+            return Err(Reason::Protocol("more questions than it may ask".to_owned()));
+        }
+        (entry.open, entry.next_question) = (Some(question), question + 1);
+        if let Some(updates) = &entry.updates {
+            let _ = updates.send(CallUpdate::Asked { question, program: Box::new(program) });
+        }
+        Ok(())
     }
 
     fn done(&self, id: CallId, output: Output) -> Result<(), Reason> {

@@ -24,6 +24,7 @@ mod filled;
 mod foreign;
 mod forged;
 mod full;
+mod gate;
 mod git;
 mod git_aside;
 mod git_below;

@@ -1,0 +1,175 @@
+//! What is held while the host is asked: one question at a time, and the same one is not asked twice in a call.
+
+use std::collections::HashMap;
+
+use super::process::Program;
+use super::ran::shortened;
+use super::ticket::Ticket;
+use podbay_wire::AskedProgram;
+use podbay_wire::BytesPath;
+use podbay_wire::MAX_QUESTIONS;
+
+/// Programs that may wait for an answer at once.
+const MOST: usize = 256;
+
+/// What an answer is about: the path that was called, the words, the rule that asks.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct About {
+    pub(super) called: Vec<u8>,
+    pub(super) words: Vec<Vec<u8>>,
+    pub(super) rule: String,
+}
+
+/// A system call that waits for an answer.
+#[derive(Debug)]
+pub(super) struct Held {
+    /// The kernel's question.
+    pub(super) id: u64,
+    pub(super) process: i32,
+    pub(super) about: About,
+    pub(super) asked: AskedProgram,
+    /// What goes on after a yes, where it has not been executed yet. A program that stands there already needs none.
+    pub(super) ticket: Option<Ticket>,
+}
+
+/// What is known of the answers.
+#[derive(Debug, Default)]
+pub(super) struct Questions {
+    held: Vec<Held>,
+    answers: HashMap<About, bool>,
+    /// The number of the question that is open, and what it is about.
+    open: Option<(u32, About)>,
+    n_asked: u32,
+}
+
+/// A question with its number.
+pub(super) type Numbered = (u32, AskedProgram);
+
+impl Questions {
+    /// Holds a program, and returns the question that is to be asked now. An error is the program and its answer: it was asked about already, or
+    /// nobody can be asked.
+    pub(super) fn hold(&mut self, held: Held) -> Result<Option<Numbered>, Box<(Held, bool)>> {
+        // What cannot be shown whole, nobody can say yes to.
+        let cannot_be_asked = held.asked.truncated || self.held.len() >= MOST || self.n_asked >= MAX_QUESTIONS;
+        match self.answers.get(&held.about) {
+            Some(&yes) => Err(Box::new((held, yes))),
+            None if cannot_be_asked => Err(Box::new((held, false))),
+            None => {
+                self.held.push(held);
+                Ok(self.next())
+            }
+        }
+    }
+
+    /// Returns the next question, where none is open.
+    fn next(&mut self) -> Option<Numbered> {
+        if self.open.is_some() {
+            return None;
+        }
+        let held = self.held.first().filter(|_| self.n_asked < MAX_QUESTIONS)?;
+        let number = self.n_asked;
+        self.n_asked += 1;
+        self.open = Some((number, held.about.clone()));
+        Some((number, held.asked.clone()))
+    }
+
+    /// Takes an answer; returns all that waited for it, and the next question. One to a question that is not open is about nothing.
+    pub(super) fn answered(&mut self, number: u32, yes: bool) -> (Vec<Held>, Option<Numbered>) {
+        let Some((_, about)) = self.open.take_if(|(open, _)| *open == number) else { return (Vec::new(), None) };
+        let (answered, waiting) = std::mem::take(&mut self.held).into_iter().partition(|held| held.about == about);
+        self.held = waiting;
+        self.answers.insert(about, yes);
+        let next = self.next();
+        (answered, next)
+    }
+
+    /// Returns what waits and can be asked about no more.
+    pub(super) fn given_up(&mut self) -> Vec<Held> {
+        if self.open.is_none() && self.n_asked >= MAX_QUESTIONS { std::mem::take(&mut self.held) } else { Vec::new() }
+    }
+
+    /// Forgets those that ended meanwhile, as far as `is_there` says so.
+    pub(super) fn retain(&mut self, is_there: impl Fn(u64) -> bool) {
+        self.held.retain(|held| is_there(held.id));
+    }
+}
+
+/// Puts a program as a question.
+pub(super) fn question(program: &Program, directory: Vec<u8>, rule: &str) -> AskedProgram {
+    let (words, truncated) = shortened(&program.argv);
+    let argv = words.into_iter().map(BytesPath::from_bytes).collect();
+    let file = program.file.as_ref().map(|file| file.name.clone()).unwrap_or_default();
+    let (file, directory) = (BytesPath::from_bytes(file), BytesPath::from_bytes(directory));
+    AskedProgram { argv, truncated, directory, file, rule: rule.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn held(id: u64, words: &str) -> Held {
+        let about = About { called: Vec::new(), words: vec![words.into()], rule: String::new() };
+        let asked = AskedProgram {
+            argv: vec![words.into()],
+            truncated: words.ends_with('…'),
+            directory: "/".into(),
+            file: "/x".into(),
+            rule: String::new(),
+        };
+        Held { id, process: 1, about, asked, ticket: None }
+    }
+
+    type Holding = Result<Option<Numbered>, Box<(Held, bool)>>;
+
+    /// Returns the number of the question that was asked.
+    fn is_asked(holding: &Holding) -> Option<u32> {
+        holding.as_ref().ok()?.as_ref().map(|(number, _)| *number)
+    }
+
+    fn waits(holding: &Holding) -> bool {
+        holding.is_ok() && is_asked(holding).is_none()
+    }
+
+    fn is_answered(holding: &Holding) -> Option<bool> {
+        holding.as_ref().err().map(|answered| answered.1)
+    }
+
+    fn ids(held: &[Held]) -> Vec<u64> {
+        held.iter().map(|held| held.id).collect()
+    }
+
+    #[test]
+    fn one_question_is_open_and_an_answer_is_for_all_that_wait_for_it() {
+        let mut questions = Questions::default();
+        assert_eq!(is_asked(&questions.hold(held(1, "push"))), Some(0));
+        for (id, words) in [(2, "push"), (3, "publish"), (4, "push")] {
+            assert!(waits(&questions.hold(held(id, words))));
+        }
+        assert_eq!(questions.answered(7, true).0.len(), 0, "nobody asked that");
+        let (answered, next) = questions.answered(0, true);
+        assert_eq!((ids(&answered), next.as_ref().map(|(number, _)| *number)), (vec![1, 2, 4], Some(1)));
+        assert_eq!(questions.answered(0, false).0.len(), 0, "an answer that comes twice is about nothing");
+        assert_eq!(is_answered(&questions.hold(held(5, "push"))), Some(true));
+        assert!(waits(&questions.hold(held(6, "publish"))));
+        let (answered, next) = questions.answered(1, false);
+        assert_eq!((ids(&answered), next), (vec![3, 6], None));
+        assert_eq!(is_answered(&questions.hold(held(8, "publish"))), Some(false));
+    }
+
+    #[test]
+    fn what_is_gone_or_too_long_or_too_much_is_not_asked_about() {
+        let mut questions = Questions::default();
+        assert_eq!(is_answered(&questions.hold(held(1, "long …"))), Some(false));
+        for n in 0..MOST as u64 {
+            assert!(questions.hold(held(n, "storm")).is_ok());
+        }
+        assert_eq!(is_answered(&questions.hold(held(999, "storm"))), Some(false));
+        questions.retain(|id| id == 5);
+        assert_eq!(ids(&questions.answered(0, true).0), [5]);
+        for n in 1..MAX_QUESTIONS {
+            assert_eq!(is_asked(&questions.hold(held(1, &n.to_string()))), Some(n));
+            questions.answered(n, true);
+        }
+        assert_eq!(is_answered(&questions.hold(held(1, "one more"))), Some(false));
+    }
+}

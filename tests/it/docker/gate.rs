@@ -1,0 +1,96 @@
+//! The exec gate under a real engine: rules hold on what runs, however it comes to run.
+
+use super::test_box::TestBox;
+
+use crate::support::test_env::Done;
+use crate::support::test_env::run;
+
+/// Forms of a push, and commands that only look like one, tried one after the other in a repository with a remote.
+const FORMS: &str = include_str!("../fixtures/gate/forms.sh");
+
+/// Swaps an argument while its program is executed.
+const RACE: &str = include_str!("../fixtures/gate/race.c");
+
+/// Does something at its first instruction, if it is told to.
+const TARGET: &str = include_str!("../fixtures/gate/target.c");
+
+fn bash(env: &TestBox, options: &[&str], command: &str) -> Done {
+    let call = serde_json::json!({ "command": command, "timeout_seconds": 600 });
+    run(env.here(&["call"]).args(options).args(["bash", &call.to_string()]))
+}
+
+/// A rule that holds for whatever starts the program.
+fn write_settings(env: &TestBox, rule: &str) -> String {
+    let text = format!("[[policy.rules]]\ndecision = \"deny\"\nrule = \"{rule}\"\nscope = \"anywhere\"\njustification = \"ask Ann\"\n");
+    std::fs::write(env.beside("gate.toml"), text).expect("written");
+    env.beside("gate.toml").display().to_string()
+}
+
+#[test]
+fn no_form_of_a_push_gets_through_and_nothing_that_looks_like_one_is_refused() {
+    let Some(env) = TestBox::new() else { return };
+    env.write("forms.sh", FORMS);
+    let settings = write_settings(&env, "bash(git push*)");
+    let done = bash(&env, &["--config", &settings], "bash forms.sh");
+    let text = done.text();
+    let count = |word: &str| text.lines().filter(|line| line.starts_with(word)).count();
+    assert!(count("HELD") >= 30, "{text}\n{}", done.stderr);
+    assert_eq!((count("PUSHED"), count("REFUSED")), (0, 0), "{text}");
+    assert!(count("FINE") >= 10, "{text}");
+    assert!(text.contains("was not run") && text.contains("the rule `bash(git push*)` denies it: ask Ann"), "{text}");
+    // Without the rule all of them push, so that it is the rule that holds them.
+    let text = bash(&env, &[], "bash forms.sh").text();
+    let held: Vec<&str> = text.lines().filter(|line| line.starts_with("HELD")).collect();
+    assert_eq!(held, Vec::<&str>::new(), "{text}");
+    env.assert_no_container();
+}
+
+#[test]
+fn an_argument_that_is_swapped_while_its_program_is_executed_wins_nothing() {
+    let Some(env) = TestBox::new() else { return };
+    env.write("race.c", RACE);
+    env.write("target.c", TARGET);
+    let build = "gcc -O2 -o race race.c -lpthread && gcc -O2 -o target target.c";
+    assert_eq!(bash(&env, &[], build).code, 0);
+    let n = podbay_soak::whole_or(20_000, 300);
+    // Swapped all the time, and once after so many microseconds.
+    let settings = write_settings(&env, "bash(tgt EVIL*)");
+    for delay in ["0", "150", "600"] {
+        let done = bash(&env, &["--config", &settings], &format!("./race {n} {delay} ./target"));
+        let text = done.text();
+        assert!(text.contains(&format!("tried={n} effects=0 ")), "{delay}: {text}\n{}", done.stderr);
+    }
+    let text = bash(&env, &[], "./race 300 0 ./target").text();
+    assert!(!text.contains("effects=0 "), "without the rule some win: {text}");
+}
+
+#[test]
+fn many_programs_at_once_of_whatever_make_all_run_and_are_counted() {
+    let Some(env) = TestBox::new() else { return };
+    env.write("plain", "echo without a first line\n");
+    env.write("static.c", "int main(void) { return 0; }\n");
+    env.write("thread.c", include_str!("../fixtures/gate/thread.c"));
+    let settings = write_settings(&env, "bash(nothing at all)");
+    let deny = ["--config", settings.as_str()];
+    let build = "chmod +x plain && gcc -static -o static static.c && gcc -o thread thread.c -lpthread";
+    assert_eq!(bash(&env, &[], build).code, 0);
+    env.write("all.sh", "./plain; ./static && echo static; ./thread /bin/echo from a thread; /bin/echo $(seq 20000) | wc -w\n");
+    env.write("storm.sh", "for n in 1 2 3 4; do (for m in $(seq 500); do /bin/true; done) & done; wait; echo done\n");
+    let done = bash(&env, &deny, "sh all.sh");
+    assert_eq!(done.text(), "without a first line\nstatic\nfrom a thread\n20000\n", "{}", done.stderr);
+    // A storm while others go on.
+    assert_eq!(bash(&env, &deny, "sh storm.sh").text(), "done\n");
+    env.assert_no_container();
+}
+
+#[test]
+fn git_may_do_of_itself_what_is_denied_to_the_agent() {
+    let Some(env) = TestBox::new() else { return };
+    let settings = write_settings(&env, "bash(git reset*)");
+    let make = "cd /tmp && git init -q r && cd r && git config user.name a && git config user.email a@b && echo x > f && git add f && \
+                git commit -qm x && echo y > f && git stash -q && git stash pop -q && cat f; git worktree add -q ../w && ls ../w";
+    assert_eq!(bash(&env, &["--config", &settings], make).text(), "y\nf\n");
+    env.write("again.sh", "cd /tmp && git init -q q && cd q && git reset --hard\n");
+    let text = bash(&env, &["--config", &settings], "sh again.sh").text();
+    assert!(text.contains("`git reset --hard` was not run"), "{text}");
+}
