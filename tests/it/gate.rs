@@ -7,6 +7,9 @@ use std::sync::Mutex;
 use std::time::Duration;
 use std::time::Instant;
 
+use podbay::event::Answer;
+use podbay::event::Kind;
+use podbay::policy::Mode;
 use podbay::sandbox::link::Asks;
 use podbay::wire::AskedProgram;
 use podbay::wire::Bash;
@@ -24,8 +27,12 @@ use podbay::wire::Program;
 use podbay::wire::message::ExecGate;
 use podbay::wire::message::Stream;
 use podbay::wire::programs::MAX_PROGRAMS;
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use crate::support::ScriptedModel;
+use crate::support::desk::Desk;
+use crate::support::desk::Wishes;
 use crate::support::guest::PATIENCE;
 use crate::support::guest::TestGuest;
 use crate::support::guest::bash;
@@ -369,4 +376,50 @@ async fn what_cannot_be_read_before_is_asked_about_where_it_stands() {
         assert!(expected.iter().any(|end| printed.ends_with(end)) && (yes || !printed.contains("asked\n")), "{yes} {printed}");
         assert_eq!(says.asked(), ["echo asked"]);
     }
+}
+
+/// Lets a model run a script in mode ask, whose `echo asked` a gate wants a word for.
+async fn at_work(answer: Answer) -> Desk {
+    let model = ScriptedModel::new().calls("bash", json!({"command": "sh run.sh"})).says("Done.").start().await;
+    let (allow, gate) = (vec!["bash(sh run.sh)".to_owned()], vec!["bash(echo asked*)".to_owned()]);
+    let policy = podbay::policy::Options { allow, gate, ..podbay::policy::Options::default() };
+    let wishes = Wishes { mode: Mode::Ask, policy, answers: vec![answer.into()], ..Wishes::default() };
+    let desk = Desk::new(model, wishes).await;
+    fs::write(desk.guest.path("run.sh"), "/bin/echo asked one\n/bin/echo free\n").expect("written");
+    desk.work("run it").await;
+    desk
+}
+
+#[tokio::test]
+async fn the_person_is_asked_in_the_middle_of_a_call_and_what_ran_is_an_event() {
+    let desk = at_work(Answer::AllowSession).await;
+    assert_eq!(desk.results(1), ["asked one\nfree\n"]);
+    let kinds = desk.kinds();
+    let asked = kinds.iter().position(|kind| matches!(kind, Kind::PermissionAsked { .. })).expect("asked");
+    let Kind::PermissionAsked { capabilities, .. } = &kinds[asked] else { unreachable!("it is one") };
+    let told = capabilities[0].describe();
+    let words = ["`/bin/echo asked one`", "(/usr/bin/echo)", "about which the rule `bash(echo asked*)` asks"];
+    assert!(words.iter().all(|word| told.contains(word)), "{told}");
+    let started = kinds.iter().position(|kind| matches!(kind, Kind::CallStarted { .. })).expect("started");
+    // A yes holds for this program in this call, whatever was meant.
+    let answered = kinds.iter().position(|kind| matches!(kind, Kind::PermissionAnswered { answer: Answer::Allow, .. })).expect("answered");
+    let ran = kinds.iter().position(|kind| matches!(kind, Kind::CallRan { .. })).expect("told");
+    let finished = kinds.iter().position(|kind| matches!(kind, Kind::CallFinished { .. })).expect("finished");
+    assert!(started < asked && asked < answered && answered < ran && ran < finished, "{kinds:?}");
+    let Kind::CallRan { programs, n_more: 0, .. } = &kinds[ran] else { panic!("{:?}", kinds[ran]) };
+    let programs: Vec<String> = programs.iter().map(|program| program.argv[0].to_text()).collect();
+    assert_eq!(programs, ["sh", "/bin/echo", "/bin/echo"]);
+}
+
+#[tokio::test]
+async fn a_no_in_the_middle_of_a_call_is_told_to_the_model_with_the_program_and_the_rule() {
+    let desk = at_work(Answer::Deny).await;
+    let told = desk.results(1).concat();
+    assert!(told.contains("free\n") && !told.contains("\nasked one"), "{told}");
+    assert!(
+        told.contains(
+            "`/bin/echo asked one` was not run: the rule `bash(echo asked*)` wants a person's word for it, and that was not given"
+        ),
+        "{told}"
+    );
 }

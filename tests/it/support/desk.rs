@@ -27,6 +27,7 @@ use podbay::policy;
 use podbay::policy::Mode;
 use podbay::policy::Policy;
 use podbay::sandbox;
+use podbay::sandbox::link::Asks;
 use podbay::session;
 use podbay::session::Artifacts;
 use podbay::session::Past;
@@ -205,6 +206,13 @@ pub(crate) struct Watched {
     pub(crate) reached: Arc<Mutex<Vec<String>>>,
 }
 
+impl Watched {
+    fn note(&self, call: &Call) {
+        let name = serde_json::to_value(call.plain()).expect("plain data")["type"].as_str().unwrap_or_default().to_owned();
+        self.reached.lock().expect("no test panics while it holds this").push(name);
+    }
+}
+
 impl Workspace for Watched {
     fn call<'a>(
         &'a self,
@@ -213,9 +221,20 @@ impl Workspace for Watched {
         cancel: &'a CancellationToken,
         deadline: Duration,
     ) -> Later<'a, Result<Output, sandbox::Error>> {
-        let name = serde_json::to_value(call.plain()).expect("plain data")["type"].as_str().unwrap_or_default().to_owned();
-        self.reached.lock().expect("no test panics while it holds this").push(name);
+        self.note(&call);
         self.inner.call(call, on_chunk, cancel, deadline)
+    }
+
+    fn call_asking<'a>(
+        &'a self,
+        call: Call,
+        on_chunk: OnChunk<'a>,
+        asks: &'a dyn Asks,
+        cancel: &'a CancellationToken,
+        deadline: Duration,
+    ) -> Later<'a, Result<Output, sandbox::Error>> {
+        self.note(&call);
+        self.inner.call_asking(call, on_chunk, asks, cancel, deadline)
     }
 
     fn shell(&self) -> Later<'_, Shell> {
