@@ -29,6 +29,8 @@ pub(super) struct Watched {
     pub(super) begun: bool,
     /// Each that is to be executed.
     pub(super) execs: bool,
+    /// Each rename: in a view the kernel refuses some of those of folders.
+    pub(super) renames: bool,
 }
 
 /// What a filter sees: the number of the call, then the machine, the caller's place and six arguments of eight bytes.
@@ -49,6 +51,11 @@ const ASK: u32 = libc::SECCOMP_RET_USER_NOTIF;
 const CHECKPOINT: (i64, Option<u32>) = (libc::SYS_arch_prctl, Some(0x1002));
 #[cfg(not(target_arch = "x86_64"))]
 const CHECKPOINT: (i64, Option<u32>) = (libc::SYS_set_tid_address, None);
+
+#[cfg(target_arch = "x86_64")]
+const RENAMES: &[i64] = &[libc::SYS_rename, libc::SYS_renameat, libc::SYS_renameat2];
+#[cfg(not(target_arch = "x86_64"))]
+const RENAMES: &[i64] = &[libc::SYS_renameat, libc::SYS_renameat2];
 
 /// `SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV`, since Linux 5.19: a question that is looked at is not asked anew for each signal.
 const WAIT_KILLABLE: libc::c_ulong = 1 << 5;
@@ -121,6 +128,9 @@ fn program(tracing: Tracing, asked: Option<Watched>) -> Vec<sock_filter> {
     ]);
     if asked.is_some_and(|asked| asked.execs) {
         steps.extend([libc::SYS_execve, libc::SYS_execveat].iter().flat_map(|&call| answer_to(call, ASK)));
+    }
+    if asked.is_some_and(|asked| asked.renames) {
+        steps.extend(RENAMES.iter().flat_map(|&call| answer_to(call, ASK)));
     }
     if asked.is_some_and(|asked| asked.begun) {
         match CHECKPOINT {

@@ -31,11 +31,14 @@ pub(super) struct Order {
     pub(super) gated: bool,
     /// By these.
     pub(super) rules: Vec<ExecRule>,
+    /// The project is a view in which the kernel renames no folder from below: the supervisor does.
+    pub(super) renames: bool,
 }
 
 impl Order {
     pub(super) fn encode(&self) -> Vec<u8> {
-        let mut bytes = vec![u8::from(self.terminal) | u8::from(self.no_writing) << 1 | u8::from(self.gated) << 2];
+        let mut bytes =
+            vec![u8::from(self.terminal) | u8::from(self.no_writing) << 1 | u8::from(self.gated) << 2 | u8::from(self.renames) << 3];
         bytes.extend(self.report.to_ne_bytes());
         put(&mut bytes, &self.program);
         put_list(&mut bytes, &self.argv);
@@ -51,8 +54,8 @@ impl Order {
         let argv = take_list(&mut rest)?;
         let environment = take_list(&mut rest)?;
         let rules = serde_json::from_slice(&take(&mut rest)?).ok()?;
-        let (terminal, no_writing, gated) = (flags & 1 != 0, flags & 2 != 0, flags & 4 != 0);
-        rest.is_empty().then_some(Order { argv, program, environment, terminal, no_writing, report, gated, rules })
+        let (terminal, no_writing, gated, renames) = (flags & 1 != 0, flags & 2 != 0, flags & 4 != 0, flags & 8 != 0);
+        rest.is_empty().then_some(Order { argv, program, environment, terminal, no_writing, report, gated, rules, renames })
     }
 }
 
@@ -251,6 +254,7 @@ mod tests {
             no_writing: false,
             report: 9,
             gated: false,
+            renames: false,
             rules: vec![ExecRule {
                 effect: ExecEffect::Deny,
                 words: vec![vec!["git".to_owned()]],
@@ -261,7 +265,7 @@ mod tests {
             }],
         };
         assert_eq!(Order::decode(&order.encode()), Some(order.clone()));
-        let other = Order { terminal: false, no_writing: true, gated: true, ..order.clone() };
+        let other = Order { terminal: false, no_writing: true, gated: true, renames: true, ..order.clone() };
         assert_eq!(Order::decode(&other.encode()), Some(other));
         let bytes = order.encode();
         for cut in 0..bytes.len() {

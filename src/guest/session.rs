@@ -16,6 +16,8 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use nix::sys::statfs::FsType;
+use nix::sys::statfs::statfs;
 use tokio::sync::Notify;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -102,6 +104,8 @@ pub(super) struct Session {
     /// Commands under way, and commands ever started: tells whether one was alone.
     pub(super) n_running: AtomicUsize,
     pub(super) n_started: AtomicUsize,
+    /// Whether the project is a view that is laid over it.
+    pub(super) is_overlay: bool,
     workspace: Arc<Workspace>,
     own_folder: OwnFolder,
     pool: Pool,
@@ -112,6 +116,11 @@ pub(super) struct Session {
     /// What is told of them, also after their end.
     pub(super) jobs: Jobs,
     fatal: mpsc::Sender<String>,
+}
+
+fn is_overlay(workspace: &Path) -> bool {
+    const OVERLAY: FsType = FsType(0x794c_7630);
+    statfs(workspace).is_ok_and(|found| found.filesystem_type() == OVERLAY)
 }
 
 /// A command that outlives its call. Dropping this ends it, because its supervisor then finds itself alone.
@@ -134,6 +143,7 @@ impl Session {
             disk: Disk::watch(&setup.workspace),
             n_running: AtomicUsize::new(0),
             n_started: AtomicUsize::new(0),
+            is_overlay: is_overlay(&setup.workspace),
             workspace: Arc::new(Workspace::open(&setup.workspace)?),
             own_folder: OwnFolder::of(&setup.workspace),
             pool: Pool::start()?,

@@ -104,7 +104,11 @@ fn start(order: &Order, stdio: Stdio, control: &OwnedFd, domain: Option<Domain>)
     let pid = match fork_single_threaded().map_err(failed(Stage::Fork))? {
         Fork::Child => {
             drop((starter, told));
-            put_on_filter(tracing, Watched { begun: order.gated, execs: !order.rules.is_empty() }, teller);
+            put_on_filter(
+                tracing,
+                Watched { begun: order.gated, execs: !order.rules.is_empty(), renames: order.renames && !order.no_writing },
+                teller,
+            );
             // Opened, or closed because this process's parent is gone: then the command must not run at all.
             match nix::unistd::read(&start, &mut [0]) {
                 Ok(1) => become_command(order, &stdio, &writer),
@@ -184,6 +188,7 @@ fn watch(Begun { pid: main, signals, gate, mut failure }: Begun, control: &Owned
                     let ended = Report::Ended { status, n_survivors: watch.n_survivors as i32 };
                     // Asked only now, when nobody is left who could make this wait: other commands can stop a process that is to become one.
                     let why_not = why_not(&mut failure);
+                    let _ended = gate.as_ref().map(|gate| gate.end_renames());
                     if let (None, Some(gate)) = (&why_not, &gate) {
                         let (programs, denied) = gate.programs();
                         tell(control, &Report::Ran { programs, denied });

@@ -79,6 +79,7 @@ pub(super) async fn run(session: &Session, line: &mut Line, plan: Plan) -> Resul
     // Where there is no room a command may still remove something, so it runs, and can write to no file.
     let shut = session.shut().await;
     order.no_writing = shut.is_some();
+    order.renames = session.is_overlay;
     let count = Count::begin(session);
     let n_rescues = rescue::n_ended();
     let watch = Watch::begin(session, if shut.is_some() { Part::Shut } else { Part::Some });

@@ -82,6 +82,11 @@ impl Listener {
         self.answer(question, 0, -(errno as i32), 0);
     }
 
+    /// Answers in the kernel's place that the call was carried out.
+    pub(crate) fn done(&self, question: u64) {
+        self.answer(question, 0, 0, 0);
+    }
+
     /// Returns whether whoever asked still waits, so that what was read by its number was its own.
     #[expect(unsafe_code, reason = "neither nix nor seccompiler has this request")]
     pub(crate) fn is_waiting(&self, question: u64) -> bool {

@@ -24,6 +24,7 @@ mod probe;
 mod process;
 mod questions;
 mod ran;
+mod rename_folder;
 mod supervise;
 mod ticket;
 mod verdict;

@@ -2,6 +2,7 @@
 //!
 //! Before an exec this is what lies in its memory, which it may change while it is looked at. After it, it is what the kernel took.
 
+use std::ffi::CString;
 use std::fs;
 use std::fs::File;
 use std::fs::Metadata;
@@ -15,8 +16,14 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::path::PathBuf;
 
+use nix::fcntl::AtFlags;
+use nix::sys::statfs::FsType;
+use nix::sys::statfs::fstatfs;
+
 use super::listener::Question;
 use super::matching::Form;
+use super::rename_folder::Place;
+use super::rename_folder::is_folder;
 
 /// Most bytes of arguments that are looked at, and most words of a process's memory: what lies there is read one by one.
 const MAX_BYTES: u64 = 256 * 1024;
@@ -103,21 +110,64 @@ pub(super) fn wanted(question: &Question) -> io::Result<Program> {
     Ok(Program { argv: words(&memory, argv)?, called, file: Some(file) })
 }
 
+/// Returns both ends of a rename that a process asks for, and its flags, where a folder of an overlay is to be renamed.
+pub(super) fn folder_to_rename(question: &Question) -> io::Result<Option<(Place, Place, u32)>> {
+    const OVERLAY: FsType = FsType(0x794c_7630);
+    let [first, second, third, fourth, fifth, _] = question.arguments;
+    let (from, to, flags) = match question.call {
+        libc::SYS_renameat2 => ((first as i32, second), (third as i32, fourth), fifth as u32),
+        libc::SYS_renameat => ((first as i32, second), (third as i32, fourth), 0),
+        _ => ((libc::AT_FDCWD, first), (libc::AT_FDCWD, second), 0),
+    };
+    if flags & !libc::RENAME_NOREPLACE != 0 {
+        return Ok(None);
+    }
+    let memory = File::open(format!("/proc/{}/mem", question.thread))?;
+    let Some(from) = place(question.thread, from.0, &text(&memory, from.1, MAX_PATH)?.unwrap_or_default())? else { return Ok(None) };
+    let found = nix::sys::stat::fstatat(&from.folder, from.name.as_c_str(), AtFlags::AT_SYMLINK_NOFOLLOW)?;
+    if !is_folder(&found) || fstatfs(&from.folder)?.filesystem_type() != OVERLAY {
+        return Ok(None);
+    }
+    let to = place(question.thread, to.0, &text(&memory, to.1, MAX_PATH)?.unwrap_or_default())?;
+    Ok(to.map(|to| (from, to, flags)))
+}
+
+/// Holds the folder in which a path names something; `None`: it names none in a folder.
+fn place(process: i32, folder: i32, path: &[u8]) -> io::Result<Option<Place>> {
+    let end = path.iter().rposition(|&byte| byte != b'/').map_or(0, |end| end + 1);
+    let path = &path[..end];
+    let start = path.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
+    let (above, name) = path.split_at(start);
+    if matches!(name, b"" | b"." | b"..") {
+        return Ok(None);
+    }
+    let way = way(process, folder, if above.is_empty() { b"." } else { above });
+    let flags = libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC;
+    let folder = File::options().read(true).custom_flags(flags).open(Path::new(std::ffi::OsStr::from_bytes(&way)))?;
+    let name = CString::new(name).map_err(|_| io::ErrorKind::InvalidInput)?;
+    Ok(Some(Place { folder: folder.into(), name }))
+}
+
+/// Returns the way by which a path of a process can be opened from here.
+fn way(process: i32, folder: i32, path: &[u8]) -> Vec<u8> {
+    let own = |rest: &[u8]| [format!("/proc/{process}").as_bytes(), rest].concat();
+    match path {
+        // These are the reader's own to the kernel.
+        [b'/', b'p', b'r', b'o', b'c', b'/', b's', b'e', b'l', b'f', rest @ ..] => own(rest),
+        [b'/', b'd', b'e', b'v', b'/', b'f', b'd', rest @ ..] => own(&[b"/fd", rest].concat()),
+        [b'/', ..] => path.to_vec(),
+        _ if folder == libc::AT_FDCWD => own(&[b"/cwd/", path].concat()),
+        _ => own(&[format!("/fd/{folder}/").as_bytes(), path].concat()),
+    }
+}
+
 /// Holds the file that a path means to a process.
 fn hold(process: i32, folder: i32, path: &[u8], flags: i32) -> io::Result<Opened> {
-    let own = |rest: &[u8]| [format!("/proc/{process}").as_bytes(), rest].concat();
-    // These are the reader's own to the kernel.
-    let path = match (path.strip_prefix(b"/proc/self/"), path.strip_prefix(b"/dev/fd/")) {
-        (Some(rest), _) => own(&[b"/", rest].concat()),
-        (_, Some(rest)) => own(&[b"/fd/", rest].concat()),
-        _ => path.to_vec(),
-    };
-    let from = if folder == libc::AT_FDCWD { own(b"/cwd") } else { own(format!("/fd/{folder}").as_bytes()) };
-    let way = match path.first() {
-        Some(b'/') => path,
-        None if flags & libc::AT_EMPTY_PATH != 0 => from,
-        None => return Err(io::ErrorKind::NotFound.into()),
-        Some(_) => [&from, &b"/"[..], &path].concat(),
+    let way = match path {
+        [] if flags & libc::AT_EMPTY_PATH == 0 => return Err(io::ErrorKind::NotFound.into()),
+        [] if folder == libc::AT_FDCWD => format!("/proc/{process}/cwd").into_bytes(),
+        [] => format!("/proc/{process}/fd/{folder}").into_bytes(),
+        path => way(process, folder, path),
     };
     let held =
         File::options().read(true).custom_flags(libc::O_PATH | libc::O_CLOEXEC).open(Path::new(std::ffi::OsStr::from_bytes(&way)))?;
@@ -210,8 +260,6 @@ pub(super) fn process_of(thread: i32) -> Option<i32> {
 
 #[cfg(test)]
 mod tests {
-    use std::ffi::CString;
-
     use super::*;
 
     #[test]

@@ -12,6 +12,8 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::MutexGuard;
 use std::sync::PoisonError;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use std::time::Instant;
 
@@ -36,6 +38,7 @@ use super::questions::Held;
 use super::questions::Numbered;
 use super::questions::Questions;
 use super::ran::Ran;
+use super::rename_folder;
 use super::ticket::Ticket;
 use super::verdict::Verdict;
 use super::verdict::judge;
@@ -64,6 +67,10 @@ pub(crate) struct Gate {
     /// Where questions go that the host is to answer.
     teller: OwnedFd,
     state: Mutex<State>,
+    /// Held while a folder is renamed.
+    renaming: Mutex<()>,
+    /// The call is over, so that no rename goes on.
+    is_over: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -91,7 +98,14 @@ impl Gate {
             tickets: HashMap::new(),
             questions: Questions::default(),
         };
-        let gate = Arc::new(Self { listener, rules, teller, state: Mutex::new(state) });
+        let gate = Arc::new(Self {
+            listener,
+            rules,
+            teller,
+            state: Mutex::new(state),
+            renaming: Mutex::default(),
+            is_over: AtomicBool::new(false),
+        });
         let serving = Arc::clone(&gate);
         std::thread::Builder::new().name("gate".to_owned()).stack_size(STACK).spawn(move || {
             if catch_unwind(AssertUnwindSafe(|| serving.serve())).is_err() {
@@ -108,7 +122,13 @@ impl Gate {
         (state.ran.take(), state.denied.take())
     }
 
-    fn serve(&self) {
+    /// Stops renames that are under way, and waits until they have. Whoever asked for them is gone.
+    pub(crate) fn end_renames(&self) -> MutexGuard<'_, ()> {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.renaming.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn serve(self: &Arc<Self>) {
         loop {
             let within = (!self.state().tickets.is_empty()).then_some(BEGINS);
             match self.listener.wait(within) {
@@ -119,13 +139,36 @@ impl Gate {
         }
     }
 
-    fn answer(&self, question: &Question) {
+    fn answer(self: &Arc<Self>, question: &Question) {
         let id = question.id;
         match question.call {
             libc::SYS_ptrace if exit_stop::may_stop(question) => self.listener.go_on(id),
             libc::SYS_ptrace => self.listener.refuse(id, Errno::EPERM),
             libc::SYS_execve | libc::SYS_execveat => self.wanted(question),
+            libc::SYS_renameat | libc::SYS_renameat2 => self.rename(question),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_rename => self.rename(question),
             _ => self.begun(question),
+        }
+    }
+
+    /// Renames a folder in the kernel's place, and leaves everything else to the kernel.
+    fn rename(self: &Arc<Self>, question: &Question) {
+        let id = question.id;
+        let Ok(Some((from, to, flags))) = process::folder_to_rename(question) else { return self.listener.go_on(id) };
+        if !self.listener.is_waiting(id) {
+            return;
+        }
+        let gate = Arc::clone(self);
+        let renaming = std::thread::Builder::new().name("rename".to_owned()).stack_size(STACK).spawn(move || {
+            let _one_at_a_time = gate.renaming.lock().unwrap_or_else(PoisonError::into_inner);
+            match rename_folder::rename(&from, &to, flags, &gate.is_over) {
+                Ok(()) => gate.listener.done(id),
+                Err(errno) => gate.listener.refuse(id, errno),
+            }
+        });
+        if renaming.is_err() {
+            self.listener.go_on(id);
         }
     }
 

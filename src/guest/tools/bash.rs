@@ -114,7 +114,15 @@ async fn run_in_background(session: &Arc<Session>, bash: &Bash, line: &mut Line)
     let (path, file) = make_log(session, line)?;
     let argv = shell.plain(&bash.command);
     let rules = bash.rules.clone();
-    let order = Order { argv, program: shell.path.clone().into_bytes(), environment, gated: true, rules, ..Order::default() };
+    let order = Order {
+        argv,
+        program: shell.path.clone().into_bytes(),
+        environment,
+        gated: true,
+        rules,
+        renames: session.is_overlay,
+        ..Order::default()
+    };
     let log = file.try_clone().map_err(|error| cannot_prepare(&error))?;
     let stdout = OwnedFd::from(file);
     let stdio = Stdio {

@@ -353,18 +353,41 @@ fn a_folder_that_a_run_renamed_stays_whole_when_the_old_one_is_gone() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_renamed_in_one_step_is_told_with_what_can() {
+fn a_folder_of_the_project_is_renamed_though_the_kernel_does_not_and_a_masked_one_stays() {
     let Some(env) = TestBox::new() else { return };
-    env.write("src/1", "1\n");
+    let rename = |from: &str, to: &str| format!("python3 -c 'import os; os.rename(\"{from}\", \"{to}\")'");
+    for name in ["src/1", "src/deep/2", "plain/3", "over/4", "conf/key/.env", "conf/5"] {
+        env.write(name, format!("{name}\n"));
+    }
+    git(&env, &["init", "-q", "-b", "main"]);
+    git(&env, &["add", "plain", "src"]);
+    git(&env, &["commit", "-q", "-m", "one"]);
     let model = ScriptedModel::new()
-        .calls("bash", json!({"command": "python3 -c 'import os; os.rename(\"src\", \"lib\")'"}))
-        .calls("bash", json!({"command": "mv src lib && mkdir new && mv new newer && ls -d lib/1 newer"}))
+        .calls("bash", json!({"command": rename("src", "lib")}))
+        .calls("bash", json!({"command": "git mv plain moved && git status --short plain moved"}))
+        .calls(
+            "bash",
+            json!({"command": format!("mkdir empty full && touch full/x && {} && ! {}", rename("over", "empty"), rename("lib", "full"))}),
+        )
+        .calls("bash", json!({"command": rename("conf", "other")}))
+        .calls("bash", json!({"command": "mkdir new && touch new/6 && mv new newer && ls lib lib/deep moved empty conf newer"}))
         .says("Done.")
         .start_blocking();
-    run(&mut env.task(&model, &["rename it", "--changes", "review"])).expect(0);
+    run(&mut env.task(&model, &["rename them", "--changes", "review"])).expect(0);
     let told = model.requests().last().expect("a request").to_string();
-    assert!(told.contains("`mv` copies it") && told.contains("lib/1\\nnewer"), "{told}");
-    review(&env, &["discard"]).expect(0);
+    assert!(told.contains("R  plain/3 -> moved/3"), "{told}");
+    assert!(
+        told.contains("conf:\\n5\\nkey\\n\\nempty:\\n4\\n\\nlib:\\n1\\ndeep\\n\\nlib/deep:\\n2\\n\\nmoved:\\n3\\n\\nnewer:\\n6"),
+        "{told}"
+    );
+    // What is masked keeps its name, so that it stays masked.
+    assert!(told.contains("cross-device link"), "{told}");
+    review(&env, &["apply"]).expect(0);
+    assert_eq!(
+        (env.read("lib/deep/2").as_str(), env.read("moved/3").as_str(), env.path("src").exists()),
+        ("src/deep/2\n", "plain/3\n", false)
+    );
+    assert_eq!(env.read("conf/key/.env"), "conf/key/.env\n");
     env.assert_no_container();
 }
 

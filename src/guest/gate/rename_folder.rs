@@ -1,0 +1,388 @@
+//! A folder gets another name where the kernel renames files alone.
+//!
+//! In a view that is mounted without `redirect_dir` the kernel refuses to rename a folder that comes from below (EXDEV). `mv` then copies; programs that
+//! rename by themselves fail. So the supervisor does what `mv` does: it copies the folder and then removes the old one. It is of the same user as the
+//! command and in the same view, so that it can do nothing there that the command could not.
+//!
+//! Files are copied, and not renamed one by one: a file that overlayfs renames stays tied to the one below, and cannot be opened any more once that has
+//! another name in the project, too. It costs the same: the kernel copies a file before it renames it.
+//!
+//! It is not one step, as a rename is. Until all is copied nothing is removed, so that who is killed in the middle loses nothing.
+
+use std::collections::HashMap;
+use std::ffi::CStr;
+use std::ffi::CString;
+use std::fs::File;
+use std::io;
+use std::io::Read;
+use std::io::Seek;
+use std::io::SeekFrom;
+use std::os::fd::AsFd;
+use std::os::fd::AsRawFd;
+use std::os::fd::BorrowedFd;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
+
+use nix::dir::Dir;
+use nix::errno::Errno;
+use nix::fcntl::AtFlags;
+use nix::fcntl::OFlag;
+use nix::fcntl::openat;
+use nix::fcntl::readlinkat;
+use nix::sys::stat::FileStat;
+use nix::sys::stat::Mode;
+use nix::sys::stat::SFlag;
+use nix::sys::stat::UtimensatFlags;
+use nix::sys::stat::fchmod;
+use nix::sys::stat::fstatat;
+use nix::sys::stat::mkdirat;
+use nix::sys::stat::utimensat;
+use nix::sys::time::TimeSpec;
+use nix::unistd::UnlinkatFlags;
+use nix::unistd::Whence;
+use nix::unistd::linkat;
+use nix::unistd::lseek;
+use nix::unistd::mkfifoat;
+use nix::unistd::symlinkat;
+use nix::unistd::unlinkat;
+
+/// Most entries of a folder that is moved so, and the deepest one.
+const MOST: usize = 200_000;
+const DEEPEST: usize = 128;
+
+/// One end of a rename: a folder that is held, and a name in it.
+#[derive(Debug)]
+pub(super) struct Place {
+    pub(super) folder: OwnedFd,
+    pub(super) name: CString,
+}
+
+/// Gives a folder another name, in one step where the kernel does it. `flags` are those of `renameat2`.
+pub(super) fn rename(from: &Place, to: &Place, flags: u32, stop: &AtomicBool) -> Result<(), Errno> {
+    match step(from, to, flags) {
+        Err(Errno::EXDEV) if flags & !libc::RENAME_NOREPLACE == 0 => {}
+        done => return done,
+    }
+    // Where something of its own is mounted, on the way or within, that is why, and stays so: a file that is masked must not get a name
+    // under which it is none.
+    let mount = mount_of(from.folder.as_fd(), c"")?;
+    if mount_of(to.folder.as_fd(), c"")? != mount {
+        return Err(Errno::EXDEV);
+    }
+    let mut count = 0;
+    look_through(from.folder.as_fd(), &from.name, mount, &mut count, 0)?;
+    let is_there = is_replaced(from, to, flags)?;
+    move_over(from, to, is_there, stop)
+}
+
+fn step(from: &Place, to: &Place, flags: u32) -> Result<(), Errno> {
+    rename_at(from.folder.as_fd(), &from.name, to.folder.as_fd(), &to.name, flags)
+}
+
+#[expect(unsafe_code, reason = "nix names only some of the flags")]
+fn rename_at(from: BorrowedFd<'_>, name: &CStr, to: BorrowedFd<'_>, other: &CStr, flags: u32) -> Result<(), Errno> {
+    // SAFETY: the kernel reads two strings that end, and plain numbers.
+    let done = unsafe { libc::syscall(libc::SYS_renameat2, from.as_raw_fd(), name.as_ptr(), to.as_raw_fd(), other.as_ptr(), flags) };
+    Errno::result(done).map(drop)
+}
+
+/// Returns which mount something is on.
+#[expect(unsafe_code, reason = "nix has no statx")]
+fn mount_of(folder: BorrowedFd<'_>, name: &CStr) -> Result<u64, Errno> {
+    let flags = libc::AT_EMPTY_PATH | libc::AT_SYMLINK_NOFOLLOW | libc::AT_NO_AUTOMOUNT;
+    // SAFETY: it consists of numbers, which may be zero.
+    let mut found: libc::statx = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel reads a string that ends, and fills what it is given.
+    Errno::result(unsafe { libc::statx(folder.as_raw_fd(), name.as_ptr(), flags, libc::STATX_MNT_ID, &raw mut found) })?;
+    if found.stx_mask & libc::STATX_MNT_ID == 0 { Err(Errno::EXDEV) } else { Ok(found.stx_mnt_id) }
+}
+
+fn stat(folder: BorrowedFd<'_>, name: &CStr) -> Result<FileStat, Errno> {
+    fstatat(folder, name, AtFlags::AT_SYMLINK_NOFOLLOW)
+}
+
+pub(super) fn is_folder(stat: &FileStat) -> bool {
+    SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT == SFlag::S_IFDIR
+}
+
+fn open(folder: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
+    openat(folder, name, OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC, Mode::empty())
+}
+
+fn names(folder: &OwnedFd) -> Result<Vec<CString>, Errno> {
+    let mut folder = Dir::from_fd(folder.try_clone().map_err(|_| Errno::EMFILE)?)?;
+    let mut names = Vec::new();
+    for entry in folder.iter() {
+        let entry = entry?;
+        if ![c".", c".."].contains(&entry.file_name()) {
+            names.push(entry.file_name().to_owned());
+        }
+    }
+    // A second list of the same folder begins where this one ended.
+    drop(folder);
+    Ok(names)
+}
+
+/// Sees whether a folder can be moved whole: that it is on one mount, ours, and not too large.
+fn look_through(above: BorrowedFd<'_>, name: &CStr, mount: u64, count: &mut usize, depth: usize) -> Result<(), Errno> {
+    let found = stat(above, name)?;
+    if mount_of(above, name)? != mount {
+        return Err(Errno::EXDEV);
+    }
+    *count += 1;
+    if !is_folder(&found) {
+        return Ok(());
+    }
+    // Whoever makes the new one owns it.
+    if found.st_uid != nix::unistd::geteuid().as_raw() || *count > MOST || depth > DEEPEST {
+        return Err(Errno::EXDEV);
+    }
+    let folder = open(above, name)?;
+    names(&folder)?.iter().try_for_each(|name| look_through(folder.as_fd(), name, mount, count, depth + 1))
+}
+
+/// Sees whether what has the new name would be replaced by a rename; returns whether it is an empty folder.
+fn is_replaced(from: &Place, to: &Place, flags: u32) -> Result<bool, Errno> {
+    match stat(to.folder.as_fd(), &to.name) {
+        Err(Errno::ENOENT) => Ok(false),
+        Err(errno) => Err(errno),
+        Ok(_) if flags & libc::RENAME_NOREPLACE != 0 => Err(Errno::EEXIST),
+        Ok(found) if !is_folder(&found) => Err(Errno::ENOTDIR),
+        Ok(found) => {
+            let own = stat(from.folder.as_fd(), &from.name)?;
+            // A name of the same folder: there is nothing to do, and the kernel would have done it.
+            if (own.st_dev, own.st_ino) == (found.st_dev, found.st_ino) {
+                return Err(Errno::EXDEV);
+            }
+            if names(&open(to.folder.as_fd(), &to.name)?)?.is_empty() { Ok(true) } else { Err(Errno::ENOTEMPTY) }
+        }
+    }
+}
+
+/// Copies a folder, and removes the old one when all of it is there.
+fn move_over(from: &Place, to: &Place, is_there: bool, stop: &AtomicBool) -> Result<(), Errno> {
+    let mut copy = Copy { stop, linked: HashMap::new() };
+    let copied = copy.folder(from.folder.as_fd(), &from.name, to.folder.as_fd(), &to.name, is_there);
+    if let Err(errno) = copied {
+        // What was made goes again; the old folder was not touched.
+        let _ = remove(to.folder.as_fd(), &to.name, is_there);
+        return Err(errno);
+    }
+    remove(from.folder.as_fd(), &from.name, false)
+}
+
+struct Copy<'stop> {
+    stop: &'stop AtomicBool,
+    /// Where the first of several names of one file went, as a folder that is held and a name in it.
+    linked: HashMap<(u64, u64), (Rc<OwnedFd>, CString)>,
+}
+
+impl Copy<'_> {
+    fn folder(&mut self, from: BorrowedFd<'_>, name: &CStr, to: BorrowedFd<'_>, other: &CStr, is_there: bool) -> Result<(), Errno> {
+        let found = stat(from, name)?;
+        if !is_there {
+            mkdirat(to, other, Mode::S_IRWXU)?;
+        }
+        let (old, new) = (open(from, name)?, Rc::new(open(to, other)?));
+        for entry in names(&old)? {
+            if self.stop.load(Ordering::Relaxed) {
+                return Err(Errno::EINTR);
+            }
+            let found = stat(old.as_fd(), &entry)?;
+            match SFlag::from_bits_truncate(found.st_mode) & SFlag::S_IFMT {
+                SFlag::S_IFDIR => self.folder(old.as_fd(), &entry, new.as_fd(), &entry, false)?,
+                SFlag::S_IFREG => self.file(old.as_fd(), &entry, &new, &found)?,
+                SFlag::S_IFLNK => {
+                    let target = readlinkat(&old, entry.as_c_str())?;
+                    symlinkat(target.as_os_str(), &*new, entry.as_c_str())?;
+                    times(new.as_fd(), &entry, &found)?;
+                }
+                SFlag::S_IFIFO => mkfifoat(&*new, entry.as_c_str(), Mode::from_bits_truncate(found.st_mode & 0o777))?,
+                // A socket is its file: nobody can be reached by another one.
+                _ => rename_at(old.as_fd(), &entry, new.as_fd(), &entry, libc::RENAME_NOREPLACE)?,
+            }
+        }
+        dress(&new, &found)
+    }
+
+    fn file(&mut self, from: BorrowedFd<'_>, name: &CStr, to: &Rc<OwnedFd>, found: &FileStat) -> Result<(), Errno> {
+        if found.st_nlink > 1 {
+            if let Some((folder, first)) = self.linked.get(&(found.st_dev, found.st_ino)) {
+                return linkat(&**folder, first.as_c_str(), &**to, name, AtFlags::empty());
+            }
+            self.linked.insert((found.st_dev, found.st_ino), (Rc::clone(to), name.to_owned()));
+        }
+        let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+        let mut old = File::from(openat(from, name, flags, Mode::empty())?);
+        let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let mut new = File::from(openat(&**to, name, flags, Mode::S_IRUSR | Mode::S_IWUSR)?);
+        copy_data(&mut old, &mut new).map_err(|error| error.raw_os_error().map_or(Errno::EIO, Errno::from_raw))?;
+        fchmod(&new, Mode::from_bits_truncate(found.st_mode & 0o777))?;
+        times(to.as_fd(), name, found)
+    }
+}
+
+/// Copies what is in a file, and makes holes where it has some.
+fn copy_data(old: &mut File, new: &mut File) -> io::Result<()> {
+    let length = old.metadata()?.len();
+    let mut at = 0_i64;
+    while let Ok(data) = lseek(&*old, at, Whence::SeekData) {
+        let end = lseek(&*old, data, Whence::SeekHole).unwrap_or_else(|_| i64::try_from(length).unwrap_or(i64::MAX));
+        old.seek(SeekFrom::Start(data as u64))?;
+        new.seek(SeekFrom::Start(data as u64))?;
+        io::copy(&mut Read::by_ref(old).take((end - data) as u64), new)?;
+        at = end;
+    }
+    new.set_len(length.max(new.metadata()?.len()))
+}
+
+/// Removes a folder with all in it, or only what is in it.
+fn remove(above: BorrowedFd<'_>, name: &CStr, keep: bool) -> Result<(), Errno> {
+    let folder = open(above, name)?;
+    for entry in names(&folder)? {
+        if is_folder(&stat(folder.as_fd(), &entry)?) {
+            remove(folder.as_fd(), &entry, false)?;
+        } else {
+            unlinkat(&folder, entry.as_c_str(), UnlinkatFlags::NoRemoveDir)?;
+        }
+    }
+    if keep { Ok(()) } else { unlinkat(above, name, UnlinkatFlags::RemoveDir) }
+}
+
+fn times(folder: BorrowedFd<'_>, name: &CStr, stat: &FileStat) -> Result<(), Errno> {
+    let (read, written) = (TimeSpec::new(stat.st_atime, stat.st_atime_nsec), TimeSpec::new(stat.st_mtime, stat.st_mtime_nsec));
+    utimensat(folder, name, &read, &written, UtimensatFlags::NoFollowSymlink)
+}
+
+/// Gives a folder the mode and the times of another one.
+fn dress(folder: &OwnedFd, stat: &FileStat) -> Result<(), Errno> {
+    fchmod(folder, Mode::from_bits_truncate(stat.st_mode & 0o1777))?;
+    times(folder.as_fd(), c".", stat)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::MetadataExt;
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
+
+    use super::*;
+
+    fn place(folder: &Path, name: &str) -> Place {
+        let folder = fs::File::open(folder).expect("there").into();
+        Place { folder, name: CString::new(name).expect("no zero byte") }
+    }
+
+    /// Moves a folder as where the kernel does not rename it.
+    fn moved(folder: &Path, from: &str, to: &str, stop: bool) -> Result<(), Errno> {
+        let (from, to, stop) = (place(folder, from), place(folder, to), AtomicBool::new(stop));
+        let is_there = is_replaced(&from, &to, 0)?;
+        move_over(&from, &to, is_there, &stop)
+    }
+
+    fn listed(folder: &Path) -> Vec<String> {
+        let mut all = Vec::new();
+        let mut waiting = vec![folder.to_owned()];
+        while let Some(at) = waiting.pop() {
+            for entry in fs::read_dir(&at).expect("a folder").flatten() {
+                let path = entry.path();
+                all.push(path.strip_prefix(folder).expect("within").display().to_string());
+                if fs::symlink_metadata(&path).expect("there").is_dir() {
+                    waiting.push(path);
+                }
+            }
+        }
+        all.sort();
+        all
+    }
+
+    fn filled() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir_all(at("src/deep/er")).expect("made");
+        for name in ["src/a", "src/deep/b", "src/deep/er/c"] {
+            fs::write(at(name), name).expect("written");
+        }
+        std::os::unix::fs::symlink("nowhere", at("src/link")).expect("linked");
+        fs::set_permissions(at("src/deep"), fs::Permissions::from_mode(0o711)).expect("ours");
+        let long_ago = TimeSpec::new(1_000_000_000, 5);
+        utimensat(nix::fcntl::AT_FDCWD, &at("src/deep"), &long_ago, &long_ago, UtimensatFlags::NoFollowSymlink).expect("set");
+        folder
+    }
+
+    const WHOLE: [&str; 7] = ["lib", "lib/a", "lib/deep", "lib/deep/b", "lib/deep/er", "lib/deep/er/c", "lib/link"];
+
+    #[test]
+    fn a_folder_is_moved_with_all_in_it_its_modes_and_its_times() {
+        let folder = filled();
+        moved(folder.path(), "src", "lib", false).expect("moved");
+        assert_eq!(listed(folder.path()), WHOLE);
+        let deep = fs::metadata(folder.path().join("lib/deep")).expect("there");
+        assert_eq!((deep.mode() & 0o7777, deep.mtime(), deep.mtime_nsec()), (0o711, 1_000_000_000, 5));
+        assert_eq!(fs::read_to_string(folder.path().join("lib/deep/er/c")).expect("there"), "src/deep/er/c");
+    }
+
+    #[test]
+    fn an_empty_folder_is_replaced_and_nothing_else_is() {
+        let folder = filled();
+        fs::create_dir(folder.path().join("lib")).expect("made");
+        moved(folder.path(), "src", "lib", false).expect("moved");
+        assert_eq!(listed(folder.path()), WHOLE);
+        fs::create_dir_all(folder.path().join("full/x")).expect("made");
+        fs::write(folder.path().join("file"), "").expect("written");
+        assert_eq!(moved(folder.path(), "lib", "full", false), Err(Errno::ENOTEMPTY));
+        assert_eq!(moved(folder.path(), "lib", "file", false), Err(Errno::ENOTDIR));
+        let (from, to) = (place(folder.path(), "lib"), place(folder.path(), "full"));
+        assert_eq!(is_replaced(&from, &to, libc::RENAME_NOREPLACE), Err(Errno::EEXIST));
+        assert!(folder.path().join("lib/a").exists());
+    }
+
+    #[test]
+    fn files_keep_their_holes_their_links_and_what_they_are() {
+        let folder = filled();
+        let at = |name: &str| folder.path().join(name);
+        let file = File::create(at("src/holes")).expect("made");
+        std::os::unix::fs::FileExt::write_at(&file, b"end", 8 << 20).expect("written");
+        fs::set_permissions(at("src/holes"), fs::Permissions::from_mode(0o640)).expect("ours");
+        fs::hard_link(at("src/a"), at("src/deep/again")).expect("linked");
+        mkfifoat(nix::fcntl::AT_FDCWD, &at("src/pipe"), Mode::S_IRWXU).expect("made");
+        moved(folder.path(), "src", "lib", false).expect("moved");
+        let holes = fs::metadata(at("lib/holes")).expect("there");
+        assert_eq!((holes.len(), holes.mode() & 0o7777, holes.blocks() < 1024), ((8 << 20) + 3, 0o640, true));
+        assert!(fs::read(at("lib/holes")).expect("there").ends_with(b"\0end"));
+        assert_eq!(fs::metadata(at("lib/a")).expect("there").ino(), fs::metadata(at("lib/deep/again")).expect("there").ino());
+        assert_eq!(fs::read_link(at("lib/link")).expect("there"), Path::new("nowhere"));
+        assert!(!at("src").exists() && fs::symlink_metadata(at("lib/pipe")).is_ok());
+    }
+
+    #[test]
+    fn what_fails_or_is_stopped_in_the_middle_leaves_the_old_folder_whole_and_no_new_one() {
+        let folder = filled();
+        let before = listed(folder.path());
+        assert_eq!(moved(folder.path(), "src", "lib", true), Err(Errno::EINTR));
+        assert_eq!(listed(folder.path()), before);
+        fs::create_dir(folder.path().join("lib")).expect("made");
+        assert_eq!(moved(folder.path(), "src", "lib", true), Err(Errno::EINTR));
+        assert_eq!(listed(folder.path()), [&["lib".to_owned()], &before[..]].concat());
+        // Nor does a name that cannot be made.
+        let long = "x".repeat(300);
+        assert_eq!(moved(folder.path(), "src", &long, false), Err(Errno::ENAMETOOLONG));
+        assert!(folder.path().join("src/deep/er/c").exists());
+    }
+
+    #[test]
+    fn a_folder_that_is_not_whole_on_one_mount_or_too_much_is_left_to_the_kernel() {
+        let folder = filled();
+        let held = fs::File::open(folder.path()).expect("there");
+        let mount = mount_of(held.as_fd(), c"").expect("known");
+        let mut count = 0;
+        look_through(held.as_fd(), c"src", mount, &mut count, 0).expect("whole");
+        assert_eq!(count, WHOLE.len());
+        assert_eq!(look_through(held.as_fd(), c"src", mount + 1, &mut 0, 0), Err(Errno::EXDEV));
+        assert_eq!(look_through(held.as_fd(), c"src", mount, &mut { MOST }, 0), Err(Errno::EXDEV));
+        assert_eq!(look_through(held.as_fd(), c"src", mount, &mut 0, DEEPEST + 1), Err(Errno::EXDEV));
+    }
+}
