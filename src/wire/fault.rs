@@ -66,7 +66,7 @@ pub enum Fault {
     #[error("{path}: is not text but a {kind} ({}){}", n_bytes(*.bytes), binary_hint(.kind))]
     Binary { path: BytesPath, bytes: u64, kind: String },
     #[error(
-        "{path}: is not UTF-8 text but looks like {encoding}{}; it was left as it is. {}ake it UTF-8 first with a command that knows its encoding, \
+        "{path}: is not UTF-8 text but looks like {encoding}{}; it was left as it is. {} it UTF-8 first with a command that knows its encoding, \
              such as `iconv -f {} -t UTF-8`",
         uncertain(*.letter), kept_letters(*.letter), iconv_name(.encoding)
     )]
@@ -190,7 +190,7 @@ fn uncertain(letter: Option<char>) -> String {
 }
 
 fn kept_letters(letter: Option<char>) -> &'static str {
-    if letter.is_some() { "Write ASCII and letters that stand in it already, or m" } else { "M" }
+    if letter.is_some() { "Write ASCII and letters that stand in it already, or make" } else { "Make" }
 }
 
 /// Without what is said behind the name for those who know another one.

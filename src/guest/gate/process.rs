@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_descriptor_is_the_processs_own_and_a_file_without_a_name_is_known_as_one() {
+    fn a_descriptor_is_that_of_its_process_and_a_file_without_a_name_is_known_as_one() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("x");
         fs::write(&path, "x").expect("written");
