@@ -1,4 +1,7 @@
 //! What is mounted in a project from elsewhere: another file system, or another folder.
+//!
+//! A container does not see such a mount, but the folder below it; and the kernel takes the mount away with that folder, on the person's machine too.
+//! So something of the container's own is mounted there: what lies there is empty, and can be neither written to, moved nor removed.
 
 use std::path::Path;
 
@@ -8,12 +11,13 @@ use podbay_wire::BytesPath;
 /// Mounts that are named.
 const MOST_NAMED: usize = 8;
 
-/// Says which folders of a project are none of its own; `None`: all are.
-pub(super) fn warning(project: &Path) -> Option<String> {
-    words(&foreign_below(project).into_iter().collect::<Vec<_>>())
+/// Returns the folders and files of a project that are none of its own.
+pub(super) fn mounts(project: &Path) -> Vec<BytesPath> {
+    foreign_below(project).into_iter().collect()
 }
 
-fn words(mounts: &[BytesPath]) -> Option<String> {
+/// Says which they are; `None`: there are none.
+pub(super) fn warning(mounts: &[BytesPath]) -> Option<String> {
     let mut named: Vec<String> = mounts.iter().take(MOST_NAMED).map(ToString::to_string).collect();
     named.extend((mounts.len() > MOST_NAMED).then(|| format!("{} more", mounts.len() - MOST_NAMED)));
     let (is, it) = match mounts.len() {
@@ -22,8 +26,8 @@ fn words(mounts: &[BytesPath]) -> Option<String> {
         _ => ("are mounted in the project from elsewhere", "them"),
     };
     Some(format!(
-        "{} {is}: what changes in {it} is no change of the project, so that nobody reports, applies or undoes it. Where changes are held back or \
-         applied turn by turn, commands see the folder that lies under the mount, and what they write there is dropped",
+        "{} {is}: commands find {it} empty and read-only. What changes in {it} is no change of the project, so that nobody reports, applies or \
+         undoes it",
         named.join(", ")
     ))
 }
@@ -35,11 +39,11 @@ mod tests {
     #[test]
     fn each_mount_is_named_up_to_a_number() {
         let paths = |n: usize| (0..n).map(|number| BytesPath::from_text(&format!("m{number}"))).collect::<Vec<_>>();
-        assert_eq!(words(&[]), None);
+        assert_eq!(warning(&[]), None);
         assert!(
-            words(&paths(1)).is_some_and(|said| said.starts_with("m0 is mounted in the project from elsewhere: what changes in it is"))
+            warning(&paths(1)).is_some_and(|said| said.starts_with("m0 is mounted in the project from elsewhere: commands find it empty"))
         );
-        let many = words(&paths(10)).expect("said");
+        let many = warning(&paths(10)).expect("said");
         assert!(many.starts_with("m0, m1, m2, m3, m4, m5, m6, m7, 2 more are mounted in the project"), "{many}");
     }
 }

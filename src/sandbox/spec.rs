@@ -135,7 +135,10 @@ impl Spec {
         if !project.is_writable() {
             warnings.push("the project folder is not writable: reading works, changing files does not".to_owned());
         }
-        warnings.extend(mounted::warning(project.path()));
+        let mounts = mounted::mounts(project.path());
+        warnings.extend(mounted::warning(&mounts));
+        let mounts = mounts.iter().filter_map(|path| std::str::from_utf8(path.as_bytes()).ok()).map(|path| format!("/workspace/{path}"));
+        let masked_paths = MASKED_PATHS.iter().map(|&path| path.to_owned()).chain(mounts).collect();
         let files = memory / PER_FILE;
         let shm = (memory / 32).min(64 << 20);
         // Together at most half of the memory: these file systems are charged to it.
@@ -201,7 +204,7 @@ impl Spec {
             oom_score_adj: 500,
             seccomp: Some(SECCOMP_OF_COMMANDS.to_owned()),
             writable_root: false,
-            masked_paths: MASKED_PATHS.iter().map(|&path| path.to_owned()).collect(),
+            masked_paths,
             readonly_paths,
             attached: true,
             auto_remove: true,

@@ -69,6 +69,8 @@ struct Screen {
     row: usize,
     column: usize,
     saved: (usize, usize),
+    /// A program has taken the whole screen: it clears it, or moves to a place on it. What was printed before stays.
+    is_taken: bool,
     blanks_left: usize,
     /// Whether the last byte had an outcome, so that no sequence is under way.
     acted: bool,
@@ -82,6 +84,7 @@ impl Screen {
             row: 0,
             column: 0,
             saved: (0, 0),
+            is_taken: false,
             blanks_left: MOST_BLANKS,
             acted: false,
         }
@@ -157,6 +160,24 @@ impl Screen {
         }
     }
 
+    /// Has what was printed up to now stay, whatever is drawn from here on. It may be what another command has to say.
+    fn take(&mut self) {
+        if self.is_taken {
+            return;
+        }
+        self.is_taken = true;
+        for row in std::mem::take(&mut self.rows) {
+            finish(&mut self.done, &row);
+            self.done.push('\n');
+        }
+        // A line that has not begun is none.
+        if self.done.ends_with("\n\n") || self.done == "\n" {
+            self.done.pop();
+        }
+        self.rows.push_back(Row::default());
+        (self.row, self.column, self.saved) = (0, 0, (0, 0));
+    }
+
     /// The row at the top of the terminal.
     fn top(&self) -> usize {
         self.rows.len().saturating_sub(HEIGHT)
@@ -167,6 +188,7 @@ impl Screen {
     }
 
     fn move_to(&mut self, row: usize, column: usize) {
+        self.take();
         self.row = self.top() + row.min(HEIGHT - 1);
         self.make_rows();
         self.move_to_column(column);
@@ -196,6 +218,7 @@ impl Screen {
                 self.erase_in_line(1);
             }
             2 => {
+                self.take();
                 let top = self.top();
                 self.rows.range_mut(top..).for_each(|row| row.cells.clear());
                 // What follows is drawn anew from the top, or goes on from here with nothing above it.
@@ -346,7 +369,10 @@ mod tests {
         check("a: 1\nb: 1\n\x1b[2Aa: 2\nb: 2\n", "a: 2\nb: 2\n");
         check("a\nb\nc\n\x1b[3A\x1b[Jall done\n", "all done\n");
         check("keep\n[+] 1/3\n x\n y\n\x1b[3F\x1b[0J[+] 3/3\n x done\n", "keep\n[+] 3/3\n x done\n");
-        check("old\n\x1b[2J\x1b[Hnew\n", "new\n");
+        check("a\x1b[5Cb\n\x1b[2J\x1b[Hold\n\x1b[2J\x1b[Hnew\n", "a     b\nnew\n");
+        check("FAILED: one\n\x1b[H\x1b[2J\x1b[3Jbuild ok\n", "FAILED: one\nbuild ok\n");
+        check("before\x1bcafter\n", "before\nafter\n");
+        check("before\n\x1b[1;1Hstatus line", "before\nstatus line");
         check("\x1b[H\x1b[2Jone\x1b[H\x1b[2Jtwo\n", "two\n");
         check("a\n\x1b[9Ab", "b\n");
         check("a\x1b7b\x1b8c\n", "ac\n");

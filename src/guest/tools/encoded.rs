@@ -9,6 +9,7 @@
 //! A text that is UTF-8 but for a few broken bytes is still UTF-8; those stay what they are.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::ops::Range;
@@ -16,8 +17,12 @@ use std::ops::Range;
 use chardetng::EncodingDetector;
 use chardetng::Iso2022JpDetection;
 use chardetng::Utf8Detection;
+use encoding_rs::BIG5;
 use encoding_rs::DecoderResult;
+use encoding_rs::EUC_KR;
 use encoding_rs::Encoding;
+use encoding_rs::GBK;
+use encoding_rs::SHIFT_JIS;
 use encoding_rs::WINDOWS_1252;
 use imara_diff::Algorithm;
 use imara_diff::Diff;
@@ -43,6 +48,8 @@ struct Other<'a> {
     bytes: &'a [u8],
     /// How many bytes each letter has; of a number that stands for one the first letter has it.
     lengths: Vec<u8>,
+    /// Where letters begin in each other encoding that all of the file could have.
+    others: Vec<BTreeSet<usize>>,
 }
 
 impl<'a> Encoded<'a> {
@@ -55,7 +62,8 @@ impl<'a> Encoded<'a> {
             Some(broken) => (None, broken),
             None => decoded(bytes),
         };
-        Self { text: Cow::Owned(text), other: Some(Other { guess, bytes, lengths }) }
+        let others = guess.map_or_else(Vec::new, |guess| other_readings(bytes, guess));
+        Self { text: Cow::Owned(text), other: Some(Other { guess, bytes, lengths, others }) }
     }
 
     /// Returns what the file is not UTF-8 but looks like.
@@ -118,15 +126,15 @@ impl Other<'_> {
                 let (begin, end) = (starts[old.start as usize], starts[old.end as usize]);
                 let old =
                     Part { text: &before[begin.0..end.0], lengths: &self.lengths[begin.1..end.1], bytes: &self.bytes[begin.2..end.2] };
-                self.change(&old, &after(new), &known, &mut out)?;
+                self.change(&old, begin.2, &after(new), &known, &mut out)?;
             }
         }
         out.extend_from_slice(&self.bytes[done..]);
         Ok(out)
     }
 
-    /// Writes what takes the place of a part: letters at its beginning and its end that stay keep their bytes.
-    fn change(&self, old: &Part<'_>, new: &str, known: &HashMap<char, Option<&[u8]>>, out: &mut Vec<u8>) -> Result<(), char> {
+    /// Writes what takes the place of a part, which begins at this byte: letters at its beginning and its end that stay keep their bytes.
+    fn change(&self, old: &Part<'_>, at: usize, new: &str, known: &HashMap<char, Option<&[u8]>>, out: &mut Vec<u8>) -> Result<(), char> {
         let same = |(one, other): &(char, char)| one == other;
         let mut n_head = old.text.chars().zip(new.chars()).take_while(same).count();
         let (n_old, n_new) = (old.text.chars().count(), new.chars().count());
@@ -140,6 +148,11 @@ impl Other<'_> {
         }
         while is_inside(n_old - n_tail) {
             n_tail -= 1;
+        }
+        // What is ASCII by the guess may be the second half of a letter.
+        let ends = [at + bytes(&old.lengths[..n_head]), at + bytes(&old.lengths[..n_old - n_tail])];
+        if n_head + n_tail < n_old.max(n_new) && self.others.iter().any(|starts| ends.iter().any(|end| !starts.contains(end))) {
+            return Err(old.text.chars().nth(n_head).or_else(|| new.chars().nth(n_head)).unwrap_or('\n'));
         }
         out.extend_from_slice(&old.bytes[..bytes(&old.lengths[..n_head])]);
         let put: String = new.chars().skip(n_head).take(n_new - n_head - n_tail).collect();
@@ -216,6 +229,19 @@ fn broken_utf8(bytes: &[u8]) -> Option<(String, Vec<u8>)> {
         }
     }
     (n_letters > n_broken).then_some((text, lengths))
+}
+
+/// Returns where letters begin in each encoding with letters of several bytes that all of the bytes could be in. A short text could be in many.
+fn other_readings(bytes: &[u8], guess: &'static Encoding) -> Vec<BTreeSet<usize>> {
+    let others = [SHIFT_JIS, GBK, BIG5, EUC_KR].into_iter().filter(|other| *other != guess);
+    let starts = |lengths: Vec<u8>| {
+        let ends = lengths.into_iter().scan(0, |at, length| {
+            *at += usize::from(length);
+            Some(*at)
+        });
+        [0].into_iter().chain(ends).collect()
+    };
+    others.filter_map(|other| letters(bytes, other)).map(|(_, lengths)| starts(lengths)).collect()
 }
 
 /// Returns the encoding that bytes look like, the text they are in it, and how many bytes each of its letters has.
@@ -319,6 +345,19 @@ mod tests {
         let shown = encoded.text.replace('5', "6");
         let shown = format!("{shown}{}", encoded.text);
         assert_eq!(encoded.with(&shown), Ok(bytes("windows-1250", "cena: 6 zł\ncena: 5 zł\n")));
+    }
+
+    /// A short file looks like many encodings: a backslash may be half of a letter.
+    #[test]
+    fn what_may_be_half_of_a_letter_is_not_changed() {
+        for word in ["表示", "十分", "能力", "構成", "予定"] {
+            let before = bytes("shift_jis", &format!("print(\"{word}\")\nX\n"));
+            let encoded = Encoded::of(&before);
+            for ascii in ('!'..='~').filter(|ascii| !"print(\")X".contains(*ascii) && encoded.text.contains(*ascii)) {
+                assert_eq!(encoded.with(&encoded.text.replace(ascii, "/")), Err(ascii), "{word}");
+            }
+            assert_eq!(encoded.with(&encoded.text.replace('X', "Y")), Ok(bytes("shift_jis", &format!("print(\"{word}\")\nY\n"))), "{word}");
+        }
     }
 
     #[test]

@@ -43,7 +43,7 @@ const MAX_RESULTS: u32 = 10_000;
 pub(super) fn run(workspace: &Workspace, call: &Glob, stop: &AtomicBool) -> Result<FoundFiles, Fault> {
     let stop = &Stop::new(stop, None);
     let root = &workspace.root;
-    let (path, text) = split_mount(root, call);
+    let (path, text) = split_mount(root, &call.path, &call.pattern);
     let relative = root.relative(&path)?;
     let above = trimmed(relative.as_bytes());
     let mut patterns = Patterns::new(root, above, "pattern", text)?;
@@ -104,14 +104,14 @@ pub(super) fn run(workspace: &Workspace, call: &Glob, stop: &AtomicBool) -> Resu
 }
 
 /// Takes the project's folder off a pattern that was given with it; such a pattern is not relative to `path`.
-fn split_mount<'a>(root: &Root, call: &'a Glob) -> (BytesPath, &'a str) {
-    if !call.pattern.starts_with('/') {
-        return (call.path.clone(), &call.pattern);
+pub(super) fn split_mount<'a>(root: &Root, path: &BytesPath, pattern: &'a str) -> (BytesPath, &'a str) {
+    if !pattern.starts_with('/') {
+        return (path.clone(), pattern);
     }
-    match std::str::from_utf8(root.mount()).ok().and_then(|mount| call.pattern.strip_prefix(mount)) {
+    match std::str::from_utf8(root.mount()).ok().and_then(|mount| pattern.strip_prefix(mount)) {
         Some(rest) if rest.starts_with('/') => (BytesPath::default(), rest),
         // Gitignore's way to say "here and not deeper".
-        _ => (call.path.clone(), &call.pattern),
+        _ => (path.clone(), pattern),
     }
 }
 

@@ -22,6 +22,7 @@ use super::MAX_OUTPUT;
 use super::Workspace;
 use super::edit_file::MAX_BYTES;
 use super::encoded::Encoded;
+use super::glob::split_mount;
 use super::grep_collect::Collector;
 use super::grep_pattern::Expression;
 use super::grep_pattern::LineEnds;
@@ -69,7 +70,12 @@ pub(super) fn run(workspace: &Workspace, call: &Grep, stop: &AtomicBool) -> Resu
     let is_folder = file_type(&root.look(&call.path)?) == SFlag::S_IFDIR;
     let glob = call.glob.as_deref().filter(|glob| is_folder && !glob.trim().is_empty());
     let patterns = match glob {
-        Some(glob) => Patterns::new(root, prefix, "glob", glob)?,
+        Some(glob) => {
+            let (_, text) = split_mount(root, &call.path, glob);
+            // A whole path is one from the project's folder, and never leads out of the one that is searched.
+            let is_whole = text.len() < glob.len();
+            Patterns::new(root, prefix, "glob", if is_whole && !prefix.is_empty() { text.trim_start_matches('/') } else { text })?
+        }
         None => Patterns::all(prefix),
     };
     let search = Search {

@@ -98,7 +98,19 @@ const OTHERS: [&str; 20] = [
 pub(crate) fn sizes(error: &Value, code: u16, message: &str) -> Option<Sizes> {
     let lower = without_commas(&message.to_ascii_lowercase());
     let is_so = is_named(error) || !OTHER_STATUSES.contains(&code) && lower.split(is_end).any(says_so);
-    is_so.then(|| told(error, &lower))
+    is_so.then(|| told(error, &without_status(&lower, code)))
+}
+
+/// Returns a text without the number of the status that it came with, which is no size.
+fn without_status(text: &str, code: u16) -> String {
+    let code = code.to_string();
+    let is_digit = |c: char| c.is_ascii_digit();
+    let mut parted =
+        text.match_indices(&code).filter(|(at, _)| !text[..*at].ends_with(is_digit) && !text[at + code.len()..].starts_with(is_digit));
+    match parted.next() {
+        Some((at, _)) => format!("{}{}", &text[..at], &text[at + code.len()..]),
+        None => text.to_owned(),
+    }
 }
 
 /// Returns whether words may speak of a length, so that nobody knows whether a shorter conversation would be answered.

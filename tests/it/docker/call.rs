@@ -15,7 +15,7 @@ fn a_call_prints_what_the_model_would_read() {
     env.write("README.md", "# Notes\nsecond\n");
     let done = call(&env, &["read_file", r#"{"path":"README.md"}"#]).expect(0);
     assert_eq!(done.text(), "1\t# Notes\n2\tsecond\n");
-    assert_eq!(call(&env, &["bash", r#"{"command":"echo $((40+2)); exit 3"}"#]).expect(1).text(), "42\n[exit code 3]\n");
+    assert_eq!(call(&env, &["bash", r#"{"command":"echo $((40+2)); exit 3"}"#]).expect(1).text(), "42\n[exit code 3]");
     for (arguments, words) in [(r#"{"pth":"README.md"}"#, "`pth` is not known"), (r#"{"path":["a"]}"#, "`path`"), ("{", "not valid JSON")] {
         let text = call(&env, &["read_file", arguments]).expect(1).text();
         assert!(text.contains(words), "{text}");

@@ -10,6 +10,7 @@ mod bombs;
 mod bundle;
 mod busy;
 mod by_turn;
+mod by_turn_git;
 mod call;
 mod chat;
 mod closed;
