@@ -26,6 +26,7 @@ use podbay_event::Decision;
 use podbay_wire::BytesPath;
 use podbay_wire::Call;
 use podbay_wire::ExecEffect;
+use podbay_wire::ExecGate;
 use podbay_wire::ExecRule;
 use podbay_wire::Glob;
 use podbay_wire::Grep;
@@ -77,6 +78,8 @@ pub struct Policy {
     here: String,
     /// What carries them out.
     shell: Shell,
+    /// The sandbox sees which programs a command starts, and holds the rules against each.
+    sees_programs: bool,
 }
 
 /// What policy says of one action.
@@ -102,6 +105,7 @@ impl Policy {
             always: BTreeSet::new(),
             here: String::new(),
             shell: Shell::Plain,
+            sees_programs: false,
         };
         for example in &options.rules {
             let rule = tried(example)?;
@@ -186,6 +190,11 @@ impl Policy {
         self.shell = shell;
     }
 
+    /// Learns whether the sandbox holds rules against each program that a command starts. As long as nobody said, it does not.
+    pub fn held_by(&mut self, gate: ExecGate) {
+        self.sees_programs = gate == ExecGate::Works;
+    }
+
     /// Judges one action. A denial wins over everything, a gate over what was allowed, a person's word over the mode.
     ///
     /// A command that may run takes along what the programs that it starts may be: which those are is seen in the sandbox alone.
@@ -218,7 +227,7 @@ impl Policy {
         let reading = reading_of(&action, &self.here, self.shell);
         let reading = reading.as_ref();
         let capabilities = reading.map_or_else(|| capabilities(&action), |reading| reading.capabilities.clone());
-        if let Some(rule) = self.deny.iter().find(|rule| rule.may_match(&action, reading)) {
+        if let Some(rule) = self.deny.iter().find(|rule| rule.may_match(&action, reading, self.sees_programs)) {
             return Verdict::Deny {
                 reason: format!("the rule `{}` denies it{}", rule.text(), reason_of(rule, &action, reading)),
                 capabilities,
@@ -235,7 +244,7 @@ impl Policy {
             let because = if decision == Decision::Deny { because } else { Capability::RunInBox.describe() };
             return Verdict::Deny { reason: format!("mode deny only allows reading, not to {because}"), capabilities };
         }
-        if let Some(rule) = self.gate.iter().find(|rule| rule.may_match(&action, reading)) {
+        if let Some(rule) = self.gate.iter().find(|rule| rule.may_match(&action, reading, self.sees_programs)) {
             let mode = self.mode.as_str();
             let reason = format!(
                 "the rule `{}` wants a person's word, and mode {mode} asks nobody{}",
@@ -263,7 +272,7 @@ impl Policy {
             let action = Approved::by_name(action).answered();
             return Verdict::Allow { action, reason: format!("the person allowed exactly this {since}") };
         }
-        let rule = self.ask.iter().filter(|_| self.mode == Mode::Ask).find(|rule| rule.may_match(&action, reading));
+        let rule = self.ask.iter().filter(|_| self.mode == Mode::Ask).find(|rule| rule.may_match(&action, reading, self.sees_programs));
         let asks = self.mode == Mode::Ask && asks_each_time || rule.is_some();
         if self.mode == Mode::Auto
             && self.allowed(&action, reading).is_none()
@@ -311,7 +320,7 @@ impl Policy {
         let programs = self.programs(&action);
         let rules = [(&self.deny, "denies it"), (&self.gate, "wants a person's word, and a hook asks nobody")];
         for (rules, does) in rules {
-            if let Some(rule) = rules.iter().find(|rule| rule.may_match(&action, reading)) {
+            if let Some(rule) = rules.iter().find(|rule| rule.may_match(&action, reading, self.sees_programs)) {
                 return Verdict::Deny {
                     reason: format!("the rule `{}` {does}{}", rule.text(), reason_of(rule, &action, reading)),
                     capabilities,
@@ -342,7 +351,7 @@ impl Policy {
         let reading = reading_of(&action, &self.here, self.shell);
         let reading = reading.as_ref();
         let capabilities = capabilities(&action);
-        if let Some(rule) = self.deny.iter().find(|rule| rule.may_match(&action, reading)) {
+        if let Some(rule) = self.deny.iter().find(|rule| rule.may_match(&action, reading, self.sees_programs)) {
             return Verdict::Deny {
                 reason: format!("the rule `{}` denies it{}", rule.text(), reason_of(rule, &action, reading)),
                 capabilities,
@@ -410,9 +419,6 @@ fn reason_of(rule: &Rule, action: &Action, reading: Option<&Reading>) -> String 
     if let Some(narrower) = narrower(rule, action) {
         return narrower;
     }
-    if let Some(mention) = reading.and_then(|reading| rule.mention(reading)) {
-        return mention;
-    }
     let doubt = reading.and_then(|reading| reading.script.doubts.first());
     doubt.map_or_else(String::new, |doubt| format!(" (not all of the command can be read: {doubt}; write it out, one command at a time)"))
 }
@@ -443,7 +449,7 @@ fn narrower(rule: &Rule, action: &Action) -> Option<String> {
         _ => return None,
     };
     let call = serde_json::json!({ "path": path, called: rest });
-    (!folder.is_empty() && !rule.may_match(&Action::Box(narrow), None))
+    (!folder.is_empty() && !rule.may_match(&Action::Box(narrow), None, false))
         .then(|| format!(" (it begins in `{above}`, which may hold what the rule is about; name the folder in `path`: {call})"))
 }
 

@@ -92,11 +92,11 @@ fn a_rule_for_branches_speaks_of_their_names() {
         // Whichever repository it is in.
         for path in [".", "sub"] {
             let action = git(query.clone(), path);
-            assert_eq!(rule(text).may_match(&action, None), denies, "{text} {query:?} {path}");
+            assert_eq!(rule(text).may_match(&action, None, false), denies, "{text} {query:?} {path}");
             assert_eq!(rule(text).matches(&action, None), allows, "{text} {query:?} {path}");
         }
     }
-    assert!(!rule("git_branch(sub)").may_match(&git(create("x"), "sub"), None), "a repository is no branch");
+    assert!(!rule("git_branch(sub)").may_match(&git(create("x"), "sub"), None, false), "a repository is no branch");
 }
 
 #[test]
@@ -142,22 +142,22 @@ fn a_denial_of_what_is_in_a_folder_speaks_of_a_list_of_its_names() {
         ("list_directory(src/gen)", "src", false),
         ("list_directory(src/gen)", "src/gen", true),
     ] {
-        assert_eq!(rule(text).may_match(&list(path), None), is_of, "{text} {path}");
+        assert_eq!(rule(text).may_match(&list(path), None, false), is_of, "{text} {path}");
     }
     let cd = |path: &str| Action::Box(Call::Cd(Cd { path: path.into() }));
-    assert!(rule("cd(secret/**)").may_match(&cd("secret"), None) && !rule("cd(secret/**)").may_match(&cd("src"), None));
+    assert!(rule("cd(secret/**)").may_match(&cd("secret"), None, false) && !rule("cd(secret/**)").may_match(&cd("src"), None, false));
     let log = |file: Option<&str>| GitQuery::Log { count: 1, oneline: true, file: file.map(Into::into), author: None };
-    assert!(rule("git_log(secret/**)").may_match(&git(log(Some("secret")), "."), None));
-    assert!(!rule("git_log(secret/**)").may_match(&git(log(Some("src")), "."), None));
-    assert!(!rule("git_log(secret/**)").may_match(&git(log(None), "."), None), "what commits are called is of no file");
+    assert!(rule("git_log(secret/**)").may_match(&git(log(Some("secret")), "."), None, false));
+    assert!(!rule("git_log(secret/**)").may_match(&git(log(Some("src")), "."), None, false));
+    assert!(!rule("git_log(secret/**)").may_match(&git(log(None), "."), None, false), "what commits are called is of no file");
     let diff = |file: Option<&str>| GitQuery::Diff { staged: false, file: file.map(Into::into), base: None };
     // They show all of the repository that the folder is in.
     for path in [".", "src"] {
-        assert!(rule("git_status(secret/**)").may_match(&git(GitQuery::Status, path), None), "{path}");
-        assert!(rule("git_diff(secret/**)").may_match(&git(diff(None), path), None), "{path}");
+        assert!(rule("git_status(secret/**)").may_match(&git(GitQuery::Status, path), None, false), "{path}");
+        assert!(rule("git_diff(secret/**)").may_match(&git(diff(None), path), None, false), "{path}");
     }
-    assert!(rule("git_diff(secret/**)").may_match(&git(diff(Some("secret")), "."), None));
-    assert!(!rule("git_diff(secret/**)").may_match(&git(diff(Some("src")), "."), None));
+    assert!(rule("git_diff(secret/**)").may_match(&git(diff(Some("secret")), "."), None, false));
+    assert!(!rule("git_diff(secret/**)").may_match(&git(diff(Some("src")), "."), None, false));
     let checkout = |create| GitQuery::Checkout { target: "a".to_owned(), create };
     let index = 0;
     for (text, query) in [
@@ -169,10 +169,10 @@ fn a_denial_of_what_is_in_a_folder_speaks_of_a_list_of_its_names() {
         ("git_stash", GitQuery::Stash(GitStash::Drop { index })),
     ] {
         for pattern in ["secret/**", "secret/a", "/^secret/"] {
-            assert!(rule(&format!("{text}({pattern})")).may_match(&git(query.clone(), "."), None), "{text}({pattern}) {query:?}");
+            assert!(rule(&format!("{text}({pattern})")).may_match(&git(query.clone(), "."), None, false), "{text}({pattern}) {query:?}");
         }
         assert!(!rule(&format!("{text}(secret/**)")).matches(&git(query.clone(), "."), None), "{query:?}");
     }
-    assert!(!rule("git_stash(secret/**)").may_match(&git(GitQuery::Stash(GitStash::List), "."), None), "a list names no file");
+    assert!(!rule("git_stash(secret/**)").may_match(&git(GitQuery::Stash(GitStash::List), "."), None, false), "a list names no file");
     assert!(!rule("list_directory(secret/**)").matches(&list("secret"), None), "one that allows speaks of no more than it says");
 }

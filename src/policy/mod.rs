@@ -25,13 +25,9 @@ mod programs;
 mod question;
 mod rule;
 #[cfg(test)]
-mod rule_behind;
-#[cfg(test)]
 mod rule_cases;
 #[cfg(test)]
 mod rule_denials;
-#[cfg(test)]
-mod rule_written;
 mod tool;
 #[cfg(test)]
 mod tried;

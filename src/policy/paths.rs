@@ -126,11 +126,11 @@ mod tests {
         };
         let rule = Rule::parse("delete_file(data/secret/**)").expect("a good rule");
         for path in ["data/secret", "data", "/workspace/data/", "x/../data", "."] {
-            assert!(rule.may_match(&delete(path, true), None), "{path}");
+            assert!(rule.may_match(&delete(path, true), None, false), "{path}");
         }
-        assert!(rule.may_match(&delete("data/secret/a", false), None));
+        assert!(rule.may_match(&delete("data/secret/a", false), None, false));
         for (path, recursive) in [("data", false), ("data/secre", true), ("data/other", true), ("dat", true)] {
-            assert!(!rule.may_match(&delete(path, recursive), None), "{path}");
+            assert!(!rule.may_match(&delete(path, recursive), None, false), "{path}");
         }
         assert!(!rule.matches(&delete("data", true), None), "one that allows speaks of no more than it says");
     }
@@ -144,9 +144,9 @@ mod tests {
         };
         let rule = Rule::parse("git_commit(secret/**)").expect("a good rule");
         for files in [&[][..], &["secret"], &["."], &["a", "secret/k"]] {
-            assert!(rule.may_match(&commit(files), None), "{files:?}");
+            assert!(rule.may_match(&commit(files), None, false), "{files:?}");
         }
-        assert!(!rule.may_match(&commit(&["src", "a"]), None));
+        assert!(!rule.may_match(&commit(&["src", "a"]), None, false));
     }
 
     #[test]
@@ -156,8 +156,11 @@ mod tests {
             Action::Box(Call::Glob(Glob { pattern: "*".into(), path: path.into(), exclude: None, include_ignored: false, max_results: 9 }))
         };
         for pattern in ["glob(secret/**)", "glob(/workspace/secret/**)", "glob(./secret/**)"] {
-            assert!(rule(pattern).may_match(&glob("."), None) && rule(pattern).may_match(&glob("secret/a"), None), "{pattern}");
-            assert!(!rule(pattern).may_match(&glob("other"), None), "{pattern}");
+            assert!(
+                rule(pattern).may_match(&glob("."), None, false) && rule(pattern).may_match(&glob("secret/a"), None, false),
+                "{pattern}"
+            );
+            assert!(!rule(pattern).may_match(&glob("other"), None, false), "{pattern}");
         }
         for (pattern, path, is_in) in [
             ("glob(**/*.pem)", "src", true),
@@ -168,7 +171,7 @@ mod tests {
             ("glob(a/b)", "a/b/c", false),
             ("glob(/[.]pem$/)", "src", true),
         ] {
-            assert_eq!(rule(pattern).may_match(&glob(path), None), is_in, "{pattern} {path}");
+            assert_eq!(rule(pattern).may_match(&glob(path), None, false), is_in, "{pattern} {path}");
         }
         let cursor = ReadFile {
             path: None,
@@ -180,7 +183,7 @@ mod tests {
             images: false,
             protected: false,
         };
-        assert!(rule("read_file(secret/**)").may_match(&Action::Box(Call::ReadFile(cursor)), None));
+        assert!(rule("read_file(secret/**)").may_match(&Action::Box(Call::ReadFile(cursor)), None, false));
         for pattern in ["write_file(/etc/**)", "write_file(../x)", "write_file(/etc/passwd)", "write_file(~/x)"] {
             let error = Rule::parse(pattern).expect_err("it can match nothing");
             assert!(error.to_string().contains("from the project's folder"), "{error}");

@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use regex::Regex;
@@ -5,12 +6,9 @@ use thiserror::Error;
 
 use super::RuleScope;
 use super::capabilities;
-use super::command::Around;
-use super::command::NAMES_MAX;
-use super::command::PROGRAMS;
 use super::command::Reading;
-use super::command::named;
 use super::command::plain_git;
+use super::exec_rules::exec_rules;
 use super::glob;
 use super::paths::paths;
 use super::pattern::PathPattern;
@@ -30,10 +28,9 @@ use podbay_code::shell::WordKind;
 use podbay_event::Capability;
 use podbay_wire::BytesPath;
 use podbay_wire::Call;
+use podbay_wire::ExecEffect;
 use podbay_wire::Shell;
 
-/// Most words of a command that is only named.
-const NAMED_MAX: usize = 32;
 /// Tools whose calls name neither a path nor a command.
 const PATHLESS: [&str; 9] =
     ["ask_user", "env", "get_process_output", "list_processes", "more_tools", "stop_process", "task_list", "think", "update_config"];
@@ -170,8 +167,9 @@ impl Rule {
     }
 
     /// Returns whether it may speak of this action, for a rule that denies or asks: a path with `..` is also taken for what it leads to by
-    /// its letters, and one command of many is enough, or a script that may do more than can be read.
-    pub(super) fn may_match(&self, action: &Action, reading: Option<&Reading>) -> bool {
+    /// its letters, and one command of many is enough. A script that may do more than can be read is meant where nobody sees which programs it
+    /// starts; `are_seen`: the sandbox does, and holds the rule against each.
+    pub(super) fn may_match(&self, action: &Action, reading: Option<&Reading>, are_seen: bool) -> bool {
         if !self.is_of(action) {
             return false;
         }
@@ -180,9 +178,19 @@ impl Rule {
             (Some(Pattern::Path(pattern)), _) if self.tool == BRANCH => branch(action).is_some_and(|name| pattern.is_of_branch(name, true)),
             // One path that is denied denies the call, and so does one that a folder takes along.
             (Some(Pattern::Path(pattern)), _) => paths(action).iter().any(|path| pattern.matches(path, true)) || pattern.is_in(action),
-            (Some(_), Some(reading)) => self.names(reading) || !reading.script.is_known() || self.may_start(&reading.script),
+            (Some(_), Some(reading)) => {
+                // A hook on the host is in no sandbox.
+                let is_held = are_seen && matches!(action, Action::Box(_)) && self.is_of_programs();
+                let starts = if is_held { self.starts(&reading.script) } else { self.may_start(&reading.script) };
+                self.names(reading) || starts || !(is_held || reading.script.is_known())
+            }
             (Some(_), None) => false,
         }
+    }
+
+    /// Returns whether the sandbox can hold it against the programs that a command starts.
+    fn is_of_programs(&self) -> bool {
+        !exec_rules(self, ExecEffect::Deny, "").is_empty()
     }
 
     /// Returns whether it says the whole command to the letter.
@@ -219,59 +227,14 @@ impl Rule {
         is_plain && self.fits(&written(command, false))
     }
 
-    /// Returns whether a script has a command that it speaks of, or names one where a program may start it.
+    /// Returns whether a script has a command that it speaks of, as it is written.
+    fn starts(&self, script: &Script) -> bool {
+        script.commands.iter().any(|command| forms(command).any(|command| self.is_of_command(&command)))
+    }
+
+    /// Returns the same, or whether one may turn out to be such a command.
     fn may_start(&self, script: &Script) -> bool {
-        script.commands.iter().any(|command| self.may_be(command)) || self.named_in(script).is_some()
-    }
-
-    /// Says why it speaks of a command that can be read whole and is not what it denies: it only names that.
-    pub(super) fn mention(&self, reading: &Reading) -> Option<String> {
-        let is_other = self.pattern.is_some() && reading.script.is_known() && !self.names(reading);
-        let starts = || reading.script.commands.iter().any(|command| self.may_be(command));
-        if !is_other || starts() {
-            return None;
-        }
-        let name = self.named_in(&reading.script)?;
-        Some(format!(" (`{name}` stands in what another program is given, which may start it; do without it, or say what is needed)"))
-    }
-
-    /// Returns the program of another command that a script only names to one that may start it, where this speaks of that.
-    fn named_in(&self, script: &Script) -> Option<String> {
-        let n_commands = script.commands.len();
-        let around = Around::of(script);
-        (0..n_commands).find_map(|at| {
-            let words = named(script, &around, at);
-            if words.len() >= NAMES_MAX {
-                // There is more than is looked at.
-                return Some(self.program().unwrap_or("…").to_owned());
-            }
-            let is_it = |from: &usize| {
-                let behind = &words[from + 1..words.len().min(from + NAMED_MAX)];
-                let fits = |behind: &[String]| self.fits_versions(&words[*from], &behind.join(" "));
-                let without_options = || words[*from] == "git" && fits(behind_options_of_git(behind));
-                self.is_among(&words[*from]) || self.is_program(&words[*from]) && (fits(behind) || without_options())
-            };
-            (0..words.len()).find(is_it).map(|from| words[from].clone())
-        })
-    }
-
-    /// Returns whether its first word may be this program, which saves to put the words behind it together.
-    fn is_program(&self, name: &str) -> bool {
-        let Some(first) = self.program() else { return true };
-        name.starts_with(first) || same_program(name, first)
-    }
-
-    /// Returns whether a pattern for the files of programs stands for the one that it is about.
-    fn is_among(&self, name: &str) -> bool {
-        let Some(pattern) = name.strip_prefix(PROGRAMS) else { return false };
-        // A list of letters is taken for any letter.
-        let mut parts = pattern.split('[');
-        let mut plain = parts.next().unwrap_or_default().to_owned();
-        for part in parts {
-            plain.push('?');
-            plain.push_str(part.split_once(']').map_or(part, |(_, behind)| behind));
-        }
-        self.program().is_some_and(|first| glob::matches(&plain, first, true))
+        self.starts(script) || script.commands.iter().any(|command| forms(command).any(|command| self.may_be(&command)))
     }
 
     /// Returns the program that the pattern is about, where it begins with one.
@@ -279,22 +242,14 @@ impl Rule {
         self.literal().and_then(|literal| literal.split(' ').next()).filter(|first| !first.is_empty())
     }
 
-    fn may_be(&self, command: &Command) -> bool {
-        if command.words.is_empty() {
-            return false;
-        }
-        let plain = plain_git(command);
-        let forms = [Some(command), plain.as_ref()];
-        forms.into_iter().flatten().any(|command| self.is_of_command(command))
-    }
-
     fn is_of_command(&self, command: &Command) -> bool {
         let whole = written(command, false);
         let short = written(command, true);
-        if self.fits(&whole) || self.fits(&short) || self.is_version(command, &short) {
-            return true;
-        }
-        // A word that is not known may be what the pattern goes on with.
+        self.fits(&whole) || self.fits(&short) || self.is_version(command, &short)
+    }
+
+    /// Returns whether a word that is not known may be what the pattern goes on with.
+    fn may_be(&self, command: &Command) -> bool {
         let Some(Pattern::Commands(_) | Pattern::Command(_)) = &self.pattern else { return false };
         let Some(literal) = self.literal() else { return false };
         let Some(unknown) = command.words.iter().position(|word| word.kind != WordKind::Known) else { return false };
@@ -357,20 +312,10 @@ impl Rule {
     }
 }
 
-/// Returns what stands behind the options of git itself, in front of its verb.
-fn behind_options_of_git(words: &[String]) -> &[String] {
-    let mut rest = words;
-    while let [option, behind @ ..] = rest {
-        let n_values = match option.as_str() {
-            // What it is given may have been taken apart.
-            "-C" => 1,
-            "-c" => 2,
-            _ if option.starts_with('-') => 0,
-            _ => break,
-        };
-        rest = behind.get(n_values..).unwrap_or_default();
-    }
-    rest
+/// Returns a command as it is written, and as one of git is without the options in front of its verb.
+fn forms(command: &Command) -> impl Iterator<Item = Cow<'_, Command>> {
+    let own = (!command.words.is_empty()).then_some(Cow::Borrowed(command));
+    own.into_iter().chain(plain_git(command).map(Cow::Owned))
 }
 
 /// Returns whether each command of a script only reads or is allowed by one of the rules, and nothing else may be started.

@@ -18,6 +18,7 @@ use podbay_wire::Bash;
 use podbay_wire::Call;
 use podbay_wire::CopyFile;
 use podbay_wire::ExecEffect;
+use podbay_wire::ExecGate;
 use podbay_wire::Hook;
 use podbay_wire::ListDirectory;
 use podbay_wire::MoveFile;
@@ -364,4 +365,33 @@ fn a_rule_with_a_scope_and_a_justification_takes_both_along_and_too_many_rules_a
     assert_eq!(taken_along(Mode::Auto, &options(1), "make"), [(ExecEffect::Deny, "bash(git push0 *)".to_owned(), "ask Ann".to_owned())]);
     let error = Policy::new(Mode::Auto, &options(300)).expect_err("too many").to_string();
     assert!(error.contains("256 is the most"), "{error}");
+}
+
+/// Texts that say more than they start, and texts that do not say what they start.
+#[test]
+fn where_the_sandbox_sees_programs_no_text_is_refused_for_what_it_only_says() {
+    let rules = Options { deny: vec!["bash(git push*)".into()], ..Options::default() };
+    let judge = |gate: ExecGate, command: &str| {
+        let mut policy = Policy::new(Mode::Auto, &rules).expect("good rules");
+        policy.read_by(podbay_wire::Shell::Bash);
+        policy.held_by(gate);
+        matches!(policy.judge(shell(command)), Verdict::Allow { .. })
+    };
+    for command in
+        ["python3 -c 'print(\"git push\")'", "grep -r 'git push' docs", "git commit -m 'git push'", "bash run.sh git push", "git log"]
+    {
+        assert!(judge(ExecGate::Works, command) && judge(ExecGate::Absent, command), "{command}");
+    }
+    for command in ["$PY -c 'print(1)'", "$(which python3) x.py", "$cmd", "git $VERB", "sh \"$F\"", "ls ("] {
+        assert!(judge(ExecGate::Works, command), "{command}");
+        assert!(!judge(ExecGate::Absent, command) && !judge(ExecGate::Taken, command), "{command}");
+    }
+    for command in ["git push", "ls; git -C . push -f", "env git push", "bash -c 'git push'"] {
+        assert!(!judge(ExecGate::Works, command), "{command}");
+    }
+    // A text that nobody can hold against programs is as much in doubt as before.
+    let rules = Options { deny: vec!["bash(/curl/)".into()], ..Options::default() };
+    let mut policy = Policy::new(Mode::Auto, &rules).expect("good rules");
+    policy.held_by(ExecGate::Works);
+    assert!(matches!(policy.judge(shell("$X y")), Verdict::Deny { .. }));
 }

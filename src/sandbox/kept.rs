@@ -39,6 +39,7 @@ use podbay_engine::Moment;
 use podbay_event::Kind;
 use podbay_event::Sink;
 use podbay_wire::Call;
+use podbay_wire::ExecGate;
 use podbay_wire::Fault;
 use podbay_wire::Output;
 use podbay_wire::Shell;
@@ -414,6 +415,14 @@ impl Sandbox {
         let state = self.inner.state.lock().await;
         let is_known = |running: &&Running| matches!(self.inner.way, Way::Engine(_)) || running.link.ended().is_none();
         state.running.as_ref().filter(is_known).map_or(Shell::Plain, |running| running.link.shell())
+    }
+
+    /// Returns whether the programs that commands start are seen, as far as that is known.
+    #[boxed]
+    pub async fn exec_gate(&self) -> ExecGate {
+        let state = self.inner.state.lock().await;
+        let is_known = |running: &&Running| matches!(self.inner.way, Way::Engine(_)) || running.link.ended().is_none();
+        state.running.as_ref().filter(is_known).map_or(ExecGate::Absent, |running| running.link.exec_gate())
     }
 
     /// Ends the box for good after a session in which a model gave the orders, takes over what it did with git, and moves aside what that may

@@ -66,11 +66,12 @@ impl Pipeline {
         hand: Hand,
         cancel: &CancellationToken,
     ) -> (Result<Approved<Action>, Refused>, bool) {
-        let shell = if is_read_by_a_shell(&action) { Some(self.workspace.shell().await) } else { None };
+        let reads = if is_read_by_a_shell(&action) { Some((self.workspace.shell().await, self.workspace.exec_gate().await)) } else { None };
         let verdict = {
             let mut policy = self.policy.lock().expect("nothing panics while it holds this lock");
-            if let Some(shell) = shell {
+            if let Some((shell, gate)) = reads {
                 policy.read_by(shell);
+                policy.held_by(gate);
             }
             match hand {
                 Hand::Model => policy.judge(action),

@@ -18,6 +18,7 @@ use podbay_sandbox::link::Asks;
 use podbay_sandbox::link::Link;
 use podbay_wire::BytesPath;
 use podbay_wire::Call;
+use podbay_wire::ExecGate;
 use podbay_wire::Fault;
 use podbay_wire::MeantName;
 use podbay_wire::Output;
@@ -53,6 +54,11 @@ pub trait Workspace: Send + Sync {
     /// Tells what carries out commands there, as far as that is known.
     fn shell(&self) -> Later<'_, Shell> {
         Box::pin(std::future::ready(Shell::Plain))
+    }
+
+    /// Tells whether the programs that commands start are seen there, as far as that is known.
+    fn exec_gate(&self) -> Later<'_, ExecGate> {
+        Box::pin(std::future::ready(ExecGate::Absent))
     }
 
     /// Waits until the box ends by itself: a question about what is to be done in it is then about nothing. Whoever has no box that could end
@@ -91,6 +97,10 @@ impl Workspace for Sandbox {
 
     fn shell(&self) -> Later<'_, Shell> {
         Box::pin(self.shell())
+    }
+
+    fn exec_gate(&self) -> Later<'_, ExecGate> {
+        Box::pin(self.exec_gate())
     }
 
     fn ended(&self) -> Later<'_, Ended> {
@@ -133,6 +143,10 @@ impl Workspace for Link {
 
     fn shell(&self) -> Later<'_, Shell> {
         Box::pin(std::future::ready(Link::shell(self)))
+    }
+
+    fn exec_gate(&self) -> Later<'_, ExecGate> {
+        Box::pin(std::future::ready(Link::exec_gate(self)))
     }
 
     fn ended(&self) -> Later<'_, Ended> {

@@ -84,6 +84,7 @@ pub use left_out::LeftOut;
 pub use limit::n_bytes;
 pub use limit::size;
 pub use message::CallId;
+pub use message::ExecGate;
 pub use message::Shell;
 pub use output::Change;
 pub use output::Changed;

@@ -143,11 +143,6 @@ pub(super) fn ip(arguments: &[Word]) -> bool {
     is_object && words.next().is_none_or(|verb| matches!(verb, Some("show" | "list" | "ls" | "get")))
 }
 
-/// Returns whether a program is one of these.
-pub(super) fn is_one(name: &str) -> bool {
-    PROGRAMS.iter().any(|program| program.name == name) || matches!(name, "gzip" | "gunzip" | "top" | "zgrep" | "zegrep" | "zfgrep")
-}
-
 /// `top` that prints and ends: at a terminal it takes orders.
 pub(super) fn top(arguments: &[Word]) -> bool {
     let mut has_batch = false;

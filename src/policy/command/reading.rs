@@ -275,11 +275,6 @@ fn sets_clock(arguments: &[Word]) -> bool {
     arguments.iter().any(|word| word.known().is_none_or(is_time))
 }
 
-/// Returns whether a program is one of those that only read, with most of their options: what its words say is looked for, or a file.
-pub(super) fn is_reader(name: &str) -> bool {
-    ANYTHING.contains(&name) || BUT.iter().any(|(known, ..)| *known == name) || allowed::is_one(name)
-}
-
 /// Returns whether no word may turn out to be an option.
 pub(super) fn are_certain(arguments: &[Word]) -> bool {
     !before_dashes(arguments).iter().any(may_be_option)

@@ -37,6 +37,7 @@ use self::traffic::Traffic;
 use podbay_wire::Call;
 use podbay_wire::CommandEnded;
 use podbay_wire::End;
+use podbay_wire::ExecGate;
 use podbay_wire::Fault;
 use podbay_wire::Output;
 use podbay_wire::PROTOCOL;
@@ -70,6 +71,7 @@ const MAX_NAME: usize = 1024;
 pub struct Link {
     traffic: Arc<Traffic>,
     shell: Shell,
+    exec_gate: ExecGate,
 }
 
 impl Link {
@@ -111,7 +113,12 @@ impl Link {
             greeted = tokio::time::timeout(deadline, greeting) => greeted.map_err(|_elapsed| Error::NoHello { within: deadline })??,
             () = cancel.cancelled() => return Err(Error::Cancelled { doing: "greet the sandbox".to_owned() }),
         };
-        Ok((Link { traffic: Traffic::start(frames, sink), shell: facts.shell }, facts, found))
+        Ok((Link { traffic: Traffic::start(frames, sink), shell: facts.shell, exec_gate: facts.exec_gate }, facts, found))
+    }
+
+    /// Returns whether the programs that commands start are seen there, as the guest told it before any of them ran.
+    pub fn exec_gate(&self) -> ExecGate {
+        self.exec_gate
     }
 
     /// Returns what carries out commands there, as the guest told it before any of them ran.

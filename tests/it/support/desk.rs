@@ -42,6 +42,7 @@ use podbay::tools::Pipeline;
 use podbay::tools::Services;
 use podbay::tools::Workspace;
 use podbay::wire::Call;
+use podbay::wire::ExecGate;
 use podbay::wire::Output;
 use podbay::wire::Shell;
 use tempfile::TempDir;
@@ -239,6 +240,10 @@ impl Workspace for Watched {
 
     fn shell(&self) -> Later<'_, Shell> {
         self.inner.shell()
+    }
+
+    fn exec_gate(&self) -> Later<'_, ExecGate> {
+        self.inner.exec_gate()
     }
 
     fn ended(&self) -> Later<'_, sandbox::Ended> {
