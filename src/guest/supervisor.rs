@@ -13,6 +13,7 @@ use std::os::fd::AsRawFd;
 use std::os::fd::OwnedFd;
 use std::os::fd::RawFd;
 use std::sync::Arc;
+use std::sync::mpsc;
 use std::time::Duration;
 use std::time::Instant;
 
@@ -81,7 +82,7 @@ pub(super) fn supervise(order: &Order, stdio: Stdio, control: &OwnedFd, domain: 
 struct Begun {
     pid: i32,
     signals: SignalFd,
-    gate: Option<Arc<Gate>>,
+    gate: Arc<Gate>,
     /// Says why it could not become the command, as one [`Report`]; closed without a word when it did.
     failure: File,
 }
@@ -104,11 +105,13 @@ fn start(order: &Order, stdio: Stdio, control: &OwnedFd, domain: Option<Domain>)
     let pid = match fork_single_threaded().map_err(failed(Stage::Fork))? {
         Fork::Child => {
             drop((starter, told));
-            put_on_filter(
-                tracing,
-                Watched { begun: order.gated, execs: !order.rules.is_empty(), renames: order.renames && !order.no_writing },
-                teller,
-            );
+            let renames = order.renames && !order.no_writing;
+            let watched = Watched { begun: order.gated, execs: !order.rules.is_empty(), renames };
+            if let Err(error) = put_on_filter(tracing, watched, teller) {
+                let errno = error.raw_os_error().unwrap_or(libc::EIO);
+                let _ = nix::unistd::write(&writer, &Report::Failed { stage: Stage::Prepare, errno }.encode());
+                exit_now(127);
+            }
             // Opened, or closed because this process's parent is gone: then the command must not run at all.
             match nix::unistd::read(&start, &mut [0]) {
                 Ok(1) => become_command(order, &stdio, &writer),
@@ -118,43 +121,38 @@ fn start(order: &Order, stdio: Stdio, control: &OwnedFd, domain: Option<Domain>)
         Fork::Parent(pid) => pid,
     };
     drop((teller, writer));
-    let listener = listener_of_child(&told).map_err(failed(Stage::Prepare))?;
-    // A thread is a process to the limit that the box has for those.
+    // Another command can stop the one that is to become this one before it says anything, so that a thread waits for it, and nobody else. To the
+    // limit that the box has for processes a thread is one.
     let path = order.environment.iter().find_map(|variable| variable.strip_prefix(b"PATH=")).unwrap_or_default();
     let teller = control.try_clone().map_err(failed(Stage::Prepare))?;
-    let gate = listener.map(|listener| Gate::open(listener, pid, order.rules.clone(), path, teller));
-    let gate = gate.transpose().map_err(failed(Stage::Fork))?;
+    let (begin, may_begin) = mpsc::channel();
+    let first = move || {
+        let listener = may_begin.recv().map_err(io::Error::other).and_then(|()| listener_of_child(&told));
+        (listener, starter)
+    };
+    let gate = Gate::open(first, pid, order.rules.clone(), path, teller).map_err(failed(Stage::Fork))?;
     tell(control, &Report::Started { supervisor: std::process::id() as i32, pid });
-    nix::unistd::write(&starter, &[1]).map_err(|errno| failed(Stage::Prepare)(errno.into()))?;
+    let _ = begin.send(());
     // An output ends when the last process of the call does, and this one is none of them.
     drop(stdio);
     Ok(Begun { pid, signals, gate, failure: File::from(failure) })
 }
 
 /// Puts the last filter on this process, which is to become the command, and hands to its parent where the kernel asks.
-fn put_on_filter(tracing: Tracing, watched: Watched, teller: OwnedFd) {
-    let (errno, listener) = match call_filter::apply(tracing, watched) {
-        Ok(listener) => (0, listener),
-        Err(error) => (error.raw_os_error().unwrap_or(libc::EIO), None),
-    };
+fn put_on_filter(tracing: Tracing, watched: Watched, teller: OwnedFd) -> io::Result<()> {
+    let listener = call_filter::apply(tracing, watched)?;
     let fds: Vec<RawFd> = listener.iter().map(AsRawFd::as_raw_fd).collect();
+    send(teller.as_fd(), &[1], &fds)?;
     // The command must never have either: whoever holds the listener answers the kernel.
-    let told = send(teller.as_fd(), &errno.to_ne_bytes(), &fds);
     drop((listener, teller));
-    if errno != 0 || told.is_err() {
-        exit_now(127);
-    }
+    Ok(())
 }
 
-/// Returns where the kernel asks about the child's calls, if it asks about any.
+/// Waits until the child has its filter. Returns where the kernel asks about its calls, if it asks about any; an error: it did not get so far.
 fn listener_of_child(told: &OwnedFd) -> io::Result<Option<Listener>> {
-    let mut errno = [0; 4];
-    match receive(told.as_fd(), &mut errno)? {
-        (4, fds) => match i32::from_ne_bytes(errno) {
-            0 => Ok(fds.into_iter().next().map(Listener::new)),
-            errno => Err(io::Error::from_raw_os_error(errno)),
-        },
-        _ => Err(io::Error::from_raw_os_error(libc::EIO)),
+    match receive(told.as_fd(), &mut [0; 1])? {
+        (1, fds) => Ok(fds.into_iter().next().map(Listener::new)),
+        _ => Err(io::ErrorKind::UnexpectedEof.into()),
     }
 }
 
@@ -188,8 +186,8 @@ fn watch(Begun { pid: main, signals, gate, mut failure }: Begun, control: &Owned
                     let ended = Report::Ended { status, n_survivors: watch.n_survivors as i32 };
                     // Asked only now, when nobody is left who could make this wait: other commands can stop a process that is to become one.
                     let why_not = why_not(&mut failure);
-                    let _ended = gate.as_ref().map(|gate| gate.end_renames());
-                    if let (None, Some(gate)) = (&why_not, &gate) {
+                    let _ended = gate.end_renames();
+                    if why_not.is_none() {
                         let (programs, denied) = gate.programs();
                         tell(control, &Report::Ran { programs, denied });
                     }
@@ -220,7 +218,7 @@ fn watch(Begun { pid: main, signals, gate, mut failure }: Begun, control: &Owned
         };
         match wait(&signals, control, pause) {
             Some(Told::Stop(Stop::Term)) => ask_to_end(),
-            Some(Told::Answered(answered)) => gate.iter().for_each(|gate| gate.answered(answered)),
+            Some(Told::Answered(answered)) => gate.answered(answered),
             Some(Told::Stop(Stop::Kill)) => watch.killing = true,
             Some(Told::Stop(Stop::KillAtOnce)) => {
                 watch.killing = true;

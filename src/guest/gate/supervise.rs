@@ -11,6 +11,7 @@ use std::panic::catch_unwind;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::MutexGuard;
+use std::sync::OnceLock;
 use std::sync::PoisonError;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering;
@@ -62,7 +63,8 @@ const BEGINS: Duration = Duration::from_secs(1);
 /// The gate of one call.
 #[derive(Debug)]
 pub(crate) struct Gate {
-    listener: Listener,
+    /// Where the kernel asks, once the call's first process has its filter.
+    listener: OnceLock<Listener>,
     rules: Vec<ExecRule>,
     /// Where questions go that the host is to answer.
     teller: OwnedFd,
@@ -87,8 +89,16 @@ struct State {
 }
 
 impl Gate {
-    /// Begins to answer; `main` is the call's first process, whose first program is the call itself, and `path` is its `PATH`.
-    pub(crate) fn open(listener: Listener, main: i32, rules: Vec<ExecRule>, path: &[u8], teller: OwnedFd) -> io::Result<Arc<Self>> {
+    /// Begins to answer. `main` is the call's first process, whose first program is the call itself, and `path` is its `PATH`.
+    ///
+    /// `first` waits until that process has its filter, and returns where the kernel asks; then what it returns besides lets the process begin.
+    pub(crate) fn open(
+        first: impl FnOnce() -> (io::Result<Option<Listener>>, OwnedFd) + Send + 'static,
+        main: i32,
+        rules: Vec<ExecRule>,
+        path: &[u8],
+        teller: OwnedFd,
+    ) -> io::Result<Arc<Self>> {
         let state = State {
             ran: Ran::default(),
             denied: DeniedPrograms::default(),
@@ -99,7 +109,7 @@ impl Gate {
             questions: Questions::default(),
         };
         let gate = Arc::new(Self {
-            listener,
+            listener: OnceLock::new(),
             rules,
             teller,
             state: Mutex::new(state),
@@ -108,7 +118,7 @@ impl Gate {
         });
         let serving = Arc::clone(&gate);
         std::thread::Builder::new().name("gate".to_owned()).stack_size(STACK).spawn(move || {
-            if catch_unwind(AssertUnwindSafe(|| serving.serve())).is_err() {
+            if catch_unwind(AssertUnwindSafe(|| serving.serve(first))).is_err() {
                 // Without it every program would wait for ever. So the call ends, as where a command kills its supervisor.
                 exit_now(1);
             }
@@ -128,10 +138,19 @@ impl Gate {
         self.renaming.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn serve(self: &Arc<Self>) {
+    fn serve(self: &Arc<Self>, first: impl FnOnce() -> (io::Result<Option<Listener>>, OwnedFd)) {
+        // Where the process did not get its filter, it is not let begin, and says why itself.
+        let (Ok(listener), starter) = first() else { return };
+        let is_asked = listener.is_some_and(|listener| self.listener.set(listener).is_ok());
+        // If it is gone meanwhile, there is nothing to begin.
+        let _ = nix::unistd::write(&starter, &[1]);
+        drop(starter);
+        if !is_asked {
+            return;
+        }
         loop {
             let within = (!self.state().tickets.is_empty()).then_some(BEGINS);
-            match self.listener.wait(within) {
+            match self.listener().wait(within) {
                 Asked::Question(question) => self.answer(&question),
                 Asked::Nothing => self.look_at_late(),
                 Asked::Over => return,
@@ -139,11 +158,15 @@ impl Gate {
         }
     }
 
+    fn listener(&self) -> &Listener {
+        self.listener.get().expect("what is asked about came over it")
+    }
+
     fn answer(self: &Arc<Self>, question: &Question) {
         let id = question.id;
         match question.call {
-            libc::SYS_ptrace if exit_stop::may_stop(question) => self.listener.go_on(id),
-            libc::SYS_ptrace => self.listener.refuse(id, Errno::EPERM),
+            libc::SYS_ptrace if exit_stop::may_stop(question) => self.listener().go_on(id),
+            libc::SYS_ptrace => self.listener().refuse(id, Errno::EPERM),
             libc::SYS_execve | libc::SYS_execveat => self.wanted(question),
             libc::SYS_renameat | libc::SYS_renameat2 => self.rename(question),
             #[cfg(target_arch = "x86_64")]
@@ -155,20 +178,20 @@ impl Gate {
     /// Renames a folder in the kernel's place, and leaves everything else to the kernel.
     fn rename(self: &Arc<Self>, question: &Question) {
         let id = question.id;
-        let Ok(Some((from, to, flags))) = process::folder_to_rename(question) else { return self.listener.go_on(id) };
-        if !self.listener.is_waiting(id) {
+        let Ok(Some((from, to, flags))) = process::folder_to_rename(question) else { return self.listener().go_on(id) };
+        if !self.listener().is_waiting(id) {
             return;
         }
         let gate = Arc::clone(self);
         let renaming = std::thread::Builder::new().name("rename".to_owned()).stack_size(STACK).spawn(move || {
             let _one_at_a_time = gate.renaming.lock().unwrap_or_else(PoisonError::into_inner);
             match rename_folder::rename(&from, &to, flags, &gate.is_over) {
-                Ok(()) => gate.listener.done(id),
-                Err(errno) => gate.listener.refuse(id, errno),
+                Ok(()) => gate.listener().done(id),
+                Err(errno) => gate.listener().refuse(id, errno),
             }
         });
         if renaming.is_err() {
-            self.listener.go_on(id);
+            self.listener().go_on(id);
         }
     }
 
@@ -177,16 +200,16 @@ impl Gate {
         let thread = question.thread;
         let mut state = self.state();
         if state.to_begin == Some(thread) {
-            return self.listener.go_on(question.id);
+            return self.listener().go_on(question.id);
         }
         // Only the first thread of a process can be held; to the kernel the program will have that one's number.
         let process = if hold(thread).is_some() { Some(thread) } else { process::process_of(thread) };
         let (Some(process), Ok(program)) = (process, process::wanted(question)) else {
-            return self.listener.go_on(question.id);
+            return self.listener().go_on(question.id);
         };
         let context = state.context(process, thread);
         let (_, verdict) = self.judge(&mut state, process, &program, context);
-        if !self.listener.is_waiting(question.id) {
+        if !self.listener().is_waiting(question.id) {
             return;
         }
         let ticket = Ticket::new(&program, context);
@@ -196,11 +219,11 @@ impl Gate {
             }
             Some(Verdict { effect: ExecEffect::Deny, because }) => {
                 state.denied.add(&program.argv, because, false);
-                self.listener.refuse(question.id, Errno::EACCES);
+                self.listener().refuse(question.id, Errno::EACCES);
             }
             None => {
                 state.tickets.insert(process, ticket);
-                self.listener.go_on(question.id);
+                self.listener().go_on(question.id);
             }
         }
     }
@@ -213,12 +236,12 @@ impl Gate {
         if state.to_begin == Some(process) {
             state.to_begin = None;
             state.ancestry.begun(process, Context::TOP);
-            return self.listener.go_on(question.id);
+            return self.listener().go_on(question.id);
         }
         let held = hold(process);
-        let Some(program) = process::begun(process) else { return self.listener.go_on(question.id) };
+        let Some(program) = process::begun(process) else { return self.listener().go_on(question.id) };
         let (directory, ticket) = (process::directory(process), state.tickets.remove(&process));
-        if !self.listener.is_waiting(question.id) {
+        if !self.listener().is_waiting(question.id) {
             return;
         }
         match self.look_at(&mut state, process, &program, ticket.as_ref()) {
@@ -234,7 +257,7 @@ impl Gate {
             None => {}
         }
         state.ran.add(&program.argv, directory, held);
-        self.listener.go_on(question.id);
+        self.listener().go_on(question.id);
     }
 
     /// Ends a process whose program has not begun.
@@ -243,15 +266,15 @@ impl Gate {
             kill_held(held);
         }
         // Where it cannot be ended it does not get to its memory, and falls over.
-        self.listener.refuse(question, Errno::EACCES);
+        self.listener().refuse(question, Errno::EACCES);
     }
 
     /// Holds a program until the host has answered; without a ticket it stands there already.
     fn ask(&self, state: &mut State, id: u64, process: i32, program: &Program, because: &Because, ticket: Option<Ticket>) {
-        let Because::Rule { rule, .. } = because else { return self.listener.refuse(id, Errno::EACCES) };
+        let Because::Rule { rule, .. } = because else { return self.listener().refuse(id, Errno::EACCES) };
         let about = About { called: program.called.clone(), words: program.argv.words.clone(), rule: rule.clone() };
         let asked = questions::question(program, process::directory(process), rule);
-        state.questions.retain(|id| self.listener.is_waiting(id));
+        state.questions.retain(|id| self.listener().is_waiting(id));
         let held = Held { id, process, about, asked, ticket };
         match state.questions.hold(held) {
             Ok(next) => self.put(next),
@@ -268,7 +291,7 @@ impl Gate {
     /// Takes the host's answer.
     pub(crate) fn answered(&self, Answered { question, go_on }: Answered) {
         let mut state = self.state();
-        state.questions.retain(|id| self.listener.is_waiting(id));
+        state.questions.retain(|id| self.listener().is_waiting(id));
         let (answered, next) = state.questions.answered(question, go_on);
         for held in answered {
             self.settle(&mut state, held, go_on);
@@ -285,13 +308,13 @@ impl Gate {
             if let Some(ticket) = ticket {
                 state.tickets.insert(process, ticket.allowed());
             }
-            return self.listener.go_on(id);
+            return self.listener().go_on(id);
         }
         let argv = Arguments { words: about.words, truncated: false };
         state.denied.add(&argv, Because::Refused { rule: about.rule }, ticket.is_none());
         if ticket.is_some() {
-            self.listener.refuse(id, Errno::EACCES);
-        } else if self.listener.is_waiting(id) {
+            self.listener().refuse(id, Errno::EACCES);
+        } else if self.listener().is_waiting(id) {
             self.end(id, hold(process).as_ref());
         }
     }
