@@ -308,7 +308,7 @@ fn a_command_cannot_pass_for_a_controller_or_end_the_workspace() {
     assert_eq!(compose.inspect("workspace")["State"]["Pid"], first, "it was never ended");
     // What a command left behind does not stay.
     compose.bash("setsid sleep 4711 & disown");
-    assert_eq!(compose.bash("pgrep -c -f 'sleep 471[1]'"), "0\n[exit code 1]\n");
+    assert_eq!(compose.bash("pgrep -c -f 'sleep 471[1]'"), "0\n[exit code 1]");
     // Nobody kept it: it is given up by its guest, and compose starts it anew.
     let text = compose.bash("kill -9 $(grep PPid /proc/$PPID/status | tr -dc 0-9); sleep 30");
     assert!(text.contains("killed from inside"), "{text}");
