@@ -24,6 +24,7 @@ const FUNCTIONS: &[(&str, &[&str])] = &[
         "call",
         &["app/doctor/attack/inside.rs", "app/doctor/attack/paths.rs", "app/mod.rs", "cli/call.rs", "cli/mod.rs", "tools/dispatch.rs"],
     ),
+    ("call_asking", &["tools/dispatch.rs"]),
     ("call_with_haste", &[]),
     // A person's own shell, with a terminal that no call of a tool has.
     ("link", &["app/shell.rs"]),
@@ -40,7 +41,8 @@ const NAMES: &[(&str, &[&str])] = &[
     ("dispatch_hook(", &["tools/dispatch.rs", "tools/hook/moment.rs"]),
     // What a model is shown of a project before the first task, of which no model chose a word; rules are asked about it all the same.
     ("dispatch_peek(", &["tools/dispatch.rs", "tools/peek.rs"]),
-    ("call_with_haste(", &["sandbox/kept.rs", "sandbox/link/mod.rs"]),
+    ("call_asking(", &["sandbox/kept.rs", "sandbox/link/mod.rs", "tools/dispatch.rs"]),
+    ("call_with_haste(", &["sandbox/link/mod.rs"]),
     // A person's own shell, with a terminal that no call of a tool has.
     ("link.open(", &["app/doctor/attack/frames.rs", "app/shell.rs"]),
     ("by_hand(Exec", &["app/shell.rs"]),
