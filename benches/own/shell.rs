@@ -50,5 +50,6 @@ fn bash(line: &str) -> Action {
         tail_bytes,
         background: false,
         rules: Vec::new(),
+        write_gate: None,
     }))
 }

@@ -291,6 +291,7 @@ mod tests {
                     directory: "/".into(),
                     file: "/x".into(),
                     rule: "y".into(),
+                    write: None,
                 }),
             },
         ] {

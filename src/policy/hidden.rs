@@ -16,8 +16,17 @@ fn allowing(rule: &str) -> Policy {
 
 fn is_allowed(policy: &Policy, command: &str) -> bool {
     let (command, working_directory, background) = (command.to_owned(), None, false);
-    let bash =
-        Bash { command, working_directory, timeout_ms: 1, grace_ms: 1, stream_bytes: 1, tail_bytes: 1, background, rules: Vec::new() };
+    let bash = Bash {
+        command,
+        working_directory,
+        timeout_ms: 1,
+        grace_ms: 1,
+        stream_bytes: 1,
+        tail_bytes: 1,
+        background,
+        rules: Vec::new(),
+        write_gate: None,
+    };
     matches!(policy.judge(Action::Box(Call::Bash(bash))), Verdict::Allow { .. })
 }
 

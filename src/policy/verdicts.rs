@@ -60,6 +60,7 @@ fn bash() -> Action {
         tail_bytes,
         background: false,
         rules: Vec::new(),
+        write_gate: None,
     }))
 }
 

@@ -21,6 +21,9 @@ pub(super) fn sentence(denied: &Denied) -> String {
             format!("the rule `{}` denies it: {}", bounded(rule, MOST).0, bounded(justification, MOST_SAID).0)
         }
         Because::Refused { rule } => format!("the rule `{}` wants a person's word for it, and that was not given", bounded(rule, MOST).0),
+        Because::Write { path } => {
+            format!("it was about to write {}, and the person did not allow that", bounded(&path.to_text(), MOST).0)
+        }
         Because::Unnamed => "it lies in no file that has a name, so that no rule can know it".to_owned(),
         Because::Changed => "its arguments were others than those that were allowed".to_owned(),
     };

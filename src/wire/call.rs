@@ -8,6 +8,7 @@ use super::ExecRule;
 use super::Git;
 use super::Known;
 use super::Processes;
+use super::WriteGate;
 
 /// One thing to do in the box.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -283,6 +284,9 @@ pub struct Bash {
     /// What the programs that it starts may be.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<ExecRule>,
+    /// Holds it at its first write; `None`: it writes without a question.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_gate: Option<WriteGate>,
 }
 
 /// Runs one program with the person's own input; an empty `argv` means the box's shell.

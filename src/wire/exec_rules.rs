@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use serde::Serialize;
 
+use super::AskedWrite;
 use super::BytesPath;
 use super::programs::MAX_ARGUMENTS;
 
@@ -81,6 +82,8 @@ pub enum Because {
     Changed,
     /// A rule wants a person's word for it, and that was a no, or nobody could be asked.
     Refused { rule: String },
+    /// It was about to write there, and a person said no, or nobody could be asked. It went on without.
+    Write { path: BytesPath },
 }
 
 /// Most questions about programs in one call; one is open at a time.
@@ -96,14 +99,19 @@ pub struct AskedProgram {
     pub directory: BytesPath,
     /// The file that would be executed.
     pub file: BytesPath,
+    /// The rule that asks; empty where a write does.
     pub rule: String,
+    /// The write that it waits for, where it runs already.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write: Option<AskedWrite>,
 }
 
 impl AskedProgram {
     /// Returns whether this is more than a guest may ask.
     pub fn is_too_much(&self) -> bool {
-        let paths = [&self.directory, &self.file];
-        let bytes = self.argv.iter().chain(paths).map(|word| word.as_bytes().len() + 1).sum::<usize>() + self.rule.len();
+        let paths = [Some(&self.directory), Some(&self.file), self.write.as_ref().map(|write| &write.path)];
+        let bytes =
+            self.argv.iter().chain(paths.into_iter().flatten()).map(|word| word.as_bytes().len() + 1).sum::<usize>() + self.rule.len();
         bytes > 8 * MAX_ARGUMENTS + MAX_RULE_BYTES
     }
 }

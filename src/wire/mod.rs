@@ -27,6 +27,7 @@ pub mod programs;
 mod protected;
 mod seen;
 mod text;
+mod write_gate;
 
 pub use archive::Archive;
 pub use archive::ArchiveAction;
@@ -132,6 +133,9 @@ pub use seen::Mark;
 pub use seen::Memo;
 pub use seen::below;
 pub use text::shown_text;
+pub use write_gate::AskedWrite;
+pub use write_gate::WriteChange;
+pub use write_gate::WriteGate;
 
 /// The protocol's version; both ends must have the same one.
 pub const PROTOCOL: u32 = 1;

@@ -355,7 +355,8 @@ async fn a_hello_that_drips_is_given_up_in_time() {
 }
 
 fn asks(id: u32, question: u32, word: &str) -> ToHost {
-    let program = AskedProgram { argv: vec![word.into()], truncated: false, directory: "/".into(), file: "/x".into(), rule: "x".into() };
+    let program =
+        AskedProgram { argv: vec![word.into()], truncated: false, directory: "/".into(), file: "/x".into(), rule: "x".into(), write: None };
     ToHost::Asks { id: CallId(id), question, program }
 }
 

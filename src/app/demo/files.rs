@@ -328,6 +328,7 @@ mod tests {
             tail_bytes: 100,
             background: false,
             rules: Vec::new(),
+            write_gate: None,
         };
         assert!(matches!(files().carry_out(&Call::Bash(bash)), Err(Fault::NotStarted { .. })));
         assert!(!marker.exists());

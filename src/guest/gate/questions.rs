@@ -100,7 +100,7 @@ pub(super) fn question(program: &Program, directory: Vec<u8>, rule: &str) -> Ask
     let argv = words.into_iter().map(BytesPath::from_bytes).collect();
     let file = program.file.as_ref().map(|file| file.name.clone()).unwrap_or_default();
     let (file, directory) = (BytesPath::from_bytes(file), BytesPath::from_bytes(directory));
-    AskedProgram { argv, truncated, directory, file, rule: rule.to_owned() }
+    AskedProgram { argv, truncated, directory, file, rule: rule.to_owned(), write: None }
 }
 
 #[cfg(test)]
@@ -115,6 +115,7 @@ mod tests {
             directory: "/".into(),
             file: "/x".into(),
             rule: String::new(),
+            write: None,
         };
         Held { id, process: 1, about, asked, ticket: None }
     }

@@ -28,6 +28,7 @@ fn bash(command: &str) -> Action {
         tail_bytes: 1,
         background: false,
         rules: Vec::new(),
+        write_gate: None,
     }))
 }
 

@@ -72,5 +72,6 @@ pub(super) fn make(arguments: Value, options: &Options, notes: &mut Vec<String>)
         tail_bytes: options.bash_tail.bytes(),
         background,
         rules: Vec::new(),
+        write_gate: None,
     })))
 }

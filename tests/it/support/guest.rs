@@ -148,6 +148,7 @@ pub(crate) fn bash(command: &str) -> Bash {
         tail_bytes: 10_000,
         background: false,
         rules: Vec::new(),
+        write_gate: None,
     }
 }
 
