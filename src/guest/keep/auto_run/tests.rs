@@ -114,7 +114,7 @@ fn what_a_file_names_that_runs_by_itself_runs_with_it_and_nothing_else() {
             &["ci/lint"],
             &["docs/x.md"],
         ),
-        (".husky/pre-commit", "cd web && node check.js\n", &["web/check.js"], &["check.js", "web/other.js"]),
+        (".husky/pre-commit", "node web/check.js\n", &["web/check.js"], &["check.js", "web/other.js"]),
         ("sub/.envrc", "./on-enter\n", &["sub/on-enter"], &["sub/deep/on-enter"]),
     ] {
         let sample = Sample::new();

@@ -3,9 +3,7 @@
 //! programs at the person's next git command.
 
 mod named;
-mod trees;
 
-use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -16,7 +14,13 @@ use super::config::Entry;
 use super::find::MAX_POINTER;
 use super::folder::Folder;
 use super::folder::Kind;
+use super::project_paths::MAX_CONFIG;
+use super::project_paths::ProjectPaths;
 use super::record::Start;
+use super::repositories::MAX_REPOSITORIES;
+use super::repositories::Repositories;
+use super::repositories::Repository;
+use super::repositories::TOP;
 use super::repository::pointed;
 use super::repository::work_tree;
 use super::way::End;
@@ -26,27 +30,17 @@ use crate::root::split;
 use podbay_wire::BytesPath;
 use podbay_wire::keep::Obeyed;
 
-const MAX_CONFIG: u64 = 1 << 20;
 /// How deep git itself follows.
 const MAX_DEPTH: usize = 10;
-/// How many files of settings are read for one repository, and how many repositories are looked at.
+/// How many files of settings are read for one repository.
 const MAX_FILES: usize = 64;
-const MAX_REPOSITORIES: usize = 300;
-/// How many working trees with their settings are looked at: several may have the same repository.
-const MAX_TREES: usize = 1000;
 
 /// The folder that husky has git look for hooks in: what is there runs those beside it.
 pub(super) const HUSKYS: &[u8] = b"_";
 
-/// How many ends of a path are looked for in a project.
-const MAX_PARTS: usize = 64;
-
 /// How many folders of hooks, and folders in them, are looked through for links, and how many of those are followed.
 const MAX_FOLDERS: usize = 100;
 const MAX_LINKS: usize = 1000;
-
-/// How many names are looked for by all ends of them.
-const MAX_LOOKS: usize = 2000;
 
 /// Longest list of paths as settings have them.
 const MAX_SAID: usize = 1000;
@@ -83,18 +77,23 @@ pub const HOOKS: [&str; 28] = [
     "post-index-change",
 ];
 
-/// The repository at the top of a project.
-const TOP: &[u8] = b".git";
-
 /// Returns what git obeys in a project. `gits` are the `.git` below the top, folders and files; `place` is where the project's folder is on
 /// the person's machine, as far as that is known.
 ///
 /// Of several values of one setting all count: which of them git takes may depend on what is checked out. What the person's settings for all
 /// repositories say is not known here.
 pub fn obeyed<'a>(project: &Folder, gits: impl Iterator<Item = &'a BytesPath>, place: &[u8]) -> Obeyed {
-    let mut all = All::new(project, place);
+    let paths = ProjectPaths::new(project, place);
     let gits: BTreeSet<&[u8]> = [TOP].into_iter().chain(gits.map(BytesPath::as_bytes)).take(MAX_REPOSITORIES).collect();
-    all.gits(&gits);
+    let Repositories { found, outside, .. } = Repositories::of_project(&paths, &gits);
+    let mut all = All::new(&paths);
+    for Repository { settings, hooks, tree } in found {
+        all.settings(project, true, &settings, &tree);
+        if let Some(hooks) = hooks {
+            all.hooks(&hooks, &tree);
+        }
+    }
+    all.unread.extend(outside);
     all.done()
 }
 
@@ -122,9 +121,12 @@ pub fn obeyed_below(project: &Folder, git: &[u8], (real, at): (&Folder, &Path), 
 }
 
 fn obeyed_elsewhere(project: &Folder, real: &Folder, name: &[u8], tree: &[u8], place: &[u8]) -> Obeyed {
-    let mut all = All::new(project, place);
+    let paths = ProjectPaths::new(project, place);
     let own = if name.is_empty() { Vec::new() } else { join(b"worktrees", name) };
-    all.elsewhere(real, b"", &own, tree);
+    let mut all = All::new(&paths);
+    for Repository { settings, tree, .. } in Repositories::elsewhere(&paths, real, &own, tree).found {
+        all.settings(real, false, &settings, &tree);
+    }
     all.hooks_elsewhere(real, tree);
     all.done()
 }
@@ -134,9 +136,9 @@ fn obeyed_elsewhere(project: &Folder, real: &Folder, name: &[u8], tree: &[u8], p
 pub fn outside(project: &Folder, git: &[u8], place: &[u8]) -> Option<(BytesPath, BytesPath)> {
     let text = project.read(git, MAX_POINTER).ok().flatten()?;
     let (to, tree) = (pointed(&text)?, split(git).0);
-    let all = All::new(project, place);
-    let is_outside = !tree.is_empty() && all.meant(tree, to).is_none();
-    is_outside.then(|| (BytesPath::from_bytes(to), BytesPath::from_bytes(all.outside(tree, to))))
+    let paths = ProjectPaths::new(project, place);
+    let is_outside = !tree.is_empty() && paths.meant(tree, to).is_none();
+    is_outside.then(|| (BytesPath::from_bytes(to), BytesPath::from_bytes(paths.outside(tree, to))))
 }
 
 /// Returns what git obeys in a project as it was said when a session began: settings elsewhere, as of a linked worktree, are not seen later.
@@ -154,32 +156,29 @@ pub(crate) fn work_tree_of(project: &Folder, place: &[u8], git: &[u8]) -> Option
     if name == TOP {
         return Some(above.to_vec());
     }
-    All::new(project, place).said_trees(git).pop()
+    ProjectPaths::new(project, place).said_trees(git).pop()
 }
 
 struct All<'a> {
     project: &'a Folder,
-    place: &'a [u8],
+    paths_of: &'a ProjectPaths<'a>,
     paths: BTreeSet<Vec<u8>>,
     unread: BTreeSet<Vec<u8>>,
     /// Some of what is in `unread` was read and names more than is looked at, or is longer.
     is_cut: bool,
     said: BTreeSet<Vec<u8>>,
     programs: BTreeSet<Vec<u8>>,
-    /// How often a name was looked for in all places that it could mean, and how often one of a text was.
-    n_looks: Cell<usize>,
-    n_words: Cell<usize>,
+    /// How many names of texts were looked for.
+    n_words: usize,
     /// Hooks that were read, each with the working tree that it runs in.
     texts: BTreeSet<(Vec<u8>, Vec<u8>)>,
-    /// Repositories that were looked at, each with a working tree.
-    seen: BTreeSet<(Vec<u8>, Vec<u8>)>,
 }
 
 impl<'a> All<'a> {
-    fn new(project: &'a Folder, place: &'a [u8]) -> Self {
+    fn new(paths_of: &'a ProjectPaths<'a>) -> Self {
         let (paths, unread, said, programs) = Default::default();
-        let (is_cut, n_looks, n_words, texts, seen) = Default::default();
-        Self { project, place, paths, unread, is_cut, said, programs, n_looks, n_words, texts, seen }
+        let (is_cut, n_words, texts) = Default::default();
+        Self { project: paths_of.project, paths_of, paths, unread, is_cut, said, programs, n_words, texts }
     }
 
     /// Reads the settings of one working tree. `in_project`: whether the files are of the project, where a command could change them.
@@ -215,18 +214,21 @@ impl<'a> All<'a> {
                 } else if matches!(entry.section.as_str(), "include" | "includeif") && entry.key == "path" {
                     // Elsewhere nothing is known of where that file is.
                     if (in_project || value.starts_with(b"/") || value.starts_with(b"~"))
-                        && let Some(path) = self.meant(split(&file).0, value).or_else(|| self.by_another_way(value))
+                        && let Some(path) = self.paths_of.meant(split(&file).0, value).or_else(|| self.paths_of.by_another_way(value))
                     {
                         self.say(path);
                     }
-                    match self.inside(split(&file).0, value, in_project) {
+                    match self.paths_of.inside(split(&file).0, value, in_project) {
                         Some(path) if depth < MAX_DEPTH || seen.contains(&path) => waiting.push((path, depth + 1)),
                         Some(path) => drop(self.unread.insert(path)),
                         None => {
                             self.unread.insert(value.to_vec());
                             // It may be another one: both are told of.
                             waiting.extend(
-                                self.by_another_way(value).filter(|_| in_project && depth < MAX_DEPTH).map(|path| (path, depth + 1)),
+                                self.paths_of
+                                    .by_another_way(value)
+                                    .filter(|_| in_project && depth < MAX_DEPTH)
+                                    .map(|path| (path, depth + 1)),
                             );
                         }
                     }
@@ -234,14 +236,14 @@ impl<'a> All<'a> {
             }
         }
         for said in hooks {
-            let by_another_way = self.by_another_way(&said);
-            match self.meant(tree, &said).or_else(|| by_another_way.clone()) {
+            let by_another_way = self.paths_of.by_another_way(&said);
+            match self.paths_of.meant(tree, &said).or_else(|| by_another_way.clone()) {
                 // Of a folder that is all of a working tree only the hooks count.
                 Some(path) if path == tree => HOOKS.iter().for_each(|hook| self.say(join(tree, hook.as_bytes()))),
                 Some(path) => self.say(path),
                 None => {}
             }
-            if let Some(path) = self.inside(tree, &said, true).or(by_another_way) {
+            if let Some(path) = self.paths_of.inside(tree, &said, true).or(by_another_way) {
                 self.hooks(&path, tree);
                 // Nothing of it is read-only as a whole where it is all of the project.
                 if !path.is_empty() {
@@ -295,8 +297,8 @@ impl<'a> All<'a> {
         let links = inside.into_iter().filter(|(_, kind)| *kind == Kind::Link).map(|(name, _)| join(b"hooks", &name));
         for link in [b"hooks".to_vec()].into_iter().chain(links.take(MAX_LINKS)) {
             let Ok(target) = real.link_target(&link) else { continue };
-            let whole = target.starts_with(b"/").then(|| self.meant(b"", &target)).flatten();
-            if let Some(path) = whole.or_else(|| self.by_another_way(&target)) {
+            let whole = target.starts_with(b"/").then(|| self.paths_of.meant(b"", &target)).flatten();
+            if let Some(path) = whole.or_else(|| self.paths_of.by_another_way(&target)) {
                 self.hooks(&path, tree);
                 self.say(path.clone());
                 self.add(path);
@@ -306,10 +308,10 @@ impl<'a> All<'a> {
 
     /// Counts what links make of a path of the project, if it is a link or lies behind one, and returns where they lead in the project.
     fn lead(&mut self, path: &[u8]) -> Option<Vec<u8>> {
-        let way = Way::of(self.project, self.place, path);
+        let way = Way::of(self.project, self.paths_of.place, path);
         let end = match way.end {
             End::Inside(end) => end,
-            End::Outside(path) => self.by_another_way(&path)?,
+            End::Outside(path) => self.paths_of.by_another_way(&path)?,
             End::Nowhere => return None,
         };
         if way.links.is_empty() {
@@ -322,68 +324,6 @@ impl<'a> All<'a> {
             self.add(end.clone());
         }
         Some(end)
-    }
-
-    /// Returns where a path leads that is said somewhere, from the folder that this is in; `None`: out of it.
-    fn inside(&self, from: &[u8], said: &[u8], in_project: bool) -> Option<Vec<u8>> {
-        if said.starts_with(b"~") || said.starts_with(b"%(") {
-            return None;
-        }
-        if !said.starts_with(b"/") {
-            return work_tree(from, said);
-        }
-        let rest = said.strip_prefix(self.place).filter(|_| in_project && !self.place.is_empty())?;
-        rest.strip_prefix(b"/").and_then(|rest| work_tree(b"", rest))
-    }
-
-    /// Returns where a path leads in the project, however it is spelled, also out of the project and in again. A person's own folder is taken
-    /// for any folder above the project.
-    fn meant(&self, from: &[u8], said: &[u8]) -> Option<Vec<u8>> {
-        if said.starts_with(b"%(") || said.starts_with(b"~") && !said.starts_with(b"~/") {
-            return None;
-        }
-        if self.place.is_empty() {
-            return work_tree(from, said).filter(|_| !said.starts_with(b"~"));
-        }
-        let place = self.place.strip_prefix(b"/")?;
-        let in_place = |whole: Vec<u8>| {
-            let rest = whole.strip_prefix(place)?;
-            if rest.is_empty() { Some(Vec::new()) } else { rest.strip_prefix(b"/").map(<[u8]>::to_vec) }
-        };
-        if let Some(rest) = said.strip_prefix(b"~/") {
-            let homes = place.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| &place[..at]);
-            return homes.filter_map(|home| work_tree(home, rest)).find_map(in_place);
-        }
-        if said.starts_with(b"/") {
-            let start = said.iter().position(|byte| *byte != b'/')?;
-            return work_tree(b"", &said[start..]).and_then(in_place);
-        }
-        work_tree(&join(place, from), said).and_then(in_place)
-    }
-
-    /// Returns where in the project a path may lead that by its letters does not, as over a symbolic link to the project or to a folder above it,
-    /// which cannot be seen from here: the longest end of it that is something in the project, else what stands behind the name of the project's
-    /// folder.
-    fn by_another_way(&self, said: &[u8]) -> Option<Vec<u8>> {
-        let is_out = said.starts_with(b"/") || said.starts_with(b"~") || said.split(|byte| *byte == b'/').any(|part| part == b"..");
-        if !is_out {
-            return None;
-        }
-        let mut parts: Vec<&[u8]> = Vec::new();
-        for part in said.split(|byte| *byte == b'/').filter(|part| !matches!(*part, b"" | b".")) {
-            match part {
-                b".." => drop(parts.pop()),
-                part => parts.push(part),
-            }
-        }
-        let ends = (1..parts.len()).map(|at| parts[at..].join(&b'/'));
-        // The names are a command's to write, and each look is one of the kernel's.
-        self.n_looks.set(self.n_looks.get() + 1);
-        let n_ends = if self.n_looks.get() > MAX_LOOKS { 0 } else { MAX_PARTS };
-        let known = ends.take(n_ends).find(|end| matches!(self.project.kind(end), Some(Kind::Folder | Kind::File)));
-        let (_, name) = split(self.place);
-        let behind = || parts.iter().rposition(|part| *part == name).map(|at| parts[at + 1..].join(&b'/'));
-        known.or_else(behind)
     }
 
     fn say(&mut self, path: Vec<u8>) {
@@ -424,4 +364,4 @@ fn is_in_git(path: &[u8]) -> bool {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

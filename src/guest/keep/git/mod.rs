@@ -56,8 +56,10 @@ mod parted;
 mod prepare;
 #[cfg(test)]
 mod prepared;
+mod project_paths;
 mod record;
 mod refs;
+mod repositories;
 mod repository;
 mod run;
 #[cfg(test)]

@@ -1,9 +1,8 @@
 //! Which files of a project stand in what somebody else runs: in hooks, in settings of git, in tasks of editors. They run with it.
 //!
-//! No language is parsed. A text is split into words, and a word counts that is the path of a file, from where the text is run or lies, or from a
-//! folder that it names as well (`cd tools && ./check`). One level: what such a file names in its turn is not looked at.
+//! No language is parsed. A text is split into words, and a word counts that is the path of a file, from where the text is run or lies. One level:
+//! what such a file names in its turn is not looked at.
 
-use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 
 use super::All;
@@ -14,15 +13,15 @@ use super::config::Entry;
 use super::is_in_git;
 use crate::keep::git::Folder;
 use crate::keep::git::Kind;
+use crate::keep::git::project_paths::ProjectPaths;
 use crate::root::join;
 use crate::root::split;
 use podbay_wire::Fault;
 
-/// Longest text that is read, how many of them, how many words of one are looked at, and from how many folders.
+/// Longest text that is read, how many of them, and how many words of one are looked at.
 const MAX_TEXT: u64 = 64 << 10;
 const MAX_TEXTS: usize = 256;
 const MAX_WORDS: usize = 400;
-const MAX_FOLDERS: usize = 12;
 
 /// How many names are looked for in all texts together.
 const MAX_LOOKS: usize = 50_000;
@@ -35,9 +34,6 @@ const DATA: [&[u8]; 9] = [b".toml", b".json", b".lock", b".txt", b".md", b".yml"
 
 /// Settings that say where something is, and what is said of them elsewhere.
 const PLACES: [&str; 5] = ["branch", "remote", "submodule", "url", "user"];
-
-/// Where programs of the machine are: a path in there is not one to the project in disguise.
-const SYSTEM: [&[u8]; 9] = [b"/bin/", b"/dev/", b"/etc/", b"/lib/", b"/nix/", b"/proc/", b"/sbin/", b"/snap/", b"/usr/"];
 
 /// What a text is.
 #[derive(Debug)]
@@ -53,7 +49,7 @@ enum Text {
 /// `place` is where the project's folder is on the person's machine.
 pub(crate) fn named_in(project: &Folder, place: &[u8], file: &[u8], from: &[&[u8]]) -> BTreeSet<Vec<u8>> {
     match text_of(project, file) {
-        Text::Read(text) => All::new(project, place).named(&text, from).0,
+        Text::Read(text) => All::new(&ProjectPaths::new(project, place)).named(&text, from).0,
         Text::TooLong | Text::None => BTreeSet::new(),
     }
 }
@@ -121,54 +117,23 @@ impl All<'_> {
 
     /// Returns the files that stand in a text, and whether it names more than is looked at. One that is not there yet counts where its path has a
     /// slash: it may come.
-    fn named(&self, text: &[u8], from: &[&[u8]]) -> (BTreeSet<Vec<u8>>, bool) {
+    fn named(&mut self, text: &[u8], from: &[&[u8]]) -> (BTreeSet<Vec<u8>>, bool) {
         let mut words = words(text);
-        let mut is_cut = words.len() > MAX_WORDS;
-        words.truncate(MAX_WORDS);
-        let mut folders: Vec<Vec<u8>> = Vec::new();
-        for folder in from {
-            add(&mut folders, (*folder).to_vec());
-        }
-        let n_from = folders.len();
-        let mut kinds: BTreeMap<Vec<u8>, Option<Kind>> = BTreeMap::new();
-        let mut kind = |path: &[u8]| -> Option<Option<Kind>> {
-            if !kinds.contains_key(path) {
-                self.n_words.set(self.n_words.get() + 1);
-                (self.n_words.get() <= MAX_LOOKS).then(|| kinds.insert(path.to_vec(), self.project.kind(path)))?;
-            }
-            kinds.get(path).copied()
-        };
-        for word in &words {
-            for at in 0..n_from {
-                if let Some(path) = self.place(&folders[at], word).filter(|path| kind(path) == Some(Some(Kind::Folder))) {
-                    add(&mut folders, path);
-                }
-            }
-        }
+        let is_cut = words.len() > MAX_WORDS || self.n_words > MAX_LOOKS;
+        words.truncate(if self.n_words > MAX_LOOKS { 0 } else { MAX_WORDS });
         let mut found = BTreeSet::new();
-        let is_run = |word: &&Vec<u8>| !DATA.iter().any(|end| word.ends_with(end));
-        for word in words.iter().filter(is_run) {
-            for folder in &folders {
-                let Some(path) = self.place(folder, word).filter(|path| !path.is_empty() && !is_in_git(path)) else { continue };
-                match kind(&path) {
-                    Some(Some(Kind::File | Kind::Link)) => drop(found.insert(path)),
-                    Some(None) if word.contains(&b'/') && !word.ends_with(b"/") => drop(found.insert(path)),
-                    Some(_) => {}
-                    None => is_cut = true,
-                }
+        let are_run = words.iter().filter(|word| !DATA.iter().any(|end| word.ends_with(end)));
+        for (word, folder) in are_run.flat_map(|word| from.iter().map(move |folder| (word, folder))) {
+            let path = self.paths_of.meant(folder, word).filter(|path| !path.is_empty() && !is_in_git(path));
+            let Some(path) = path.filter(|path| !found.contains(path)) else { continue };
+            self.n_words += 1;
+            match self.project.kind(&path) {
+                Some(Kind::File | Kind::Link) => drop(found.insert(path)),
+                None if word.contains(&b'/') && !word.ends_with(b"/") => drop(found.insert(path)),
+                _ => {}
             }
         }
         (found, is_cut)
-    }
-
-    fn place(&self, from: &[u8], said: &[u8]) -> Option<Vec<u8>> {
-        self.meant(from, said).or_else(|| self.by_another_way(said).filter(|_| !is_system(said)))
-    }
-}
-
-fn add(folders: &mut Vec<Vec<u8>>, folder: Vec<u8>) {
-    if folders.len() < MAX_FOLDERS && !folders.contains(&folder) {
-        folders.push(folder);
     }
 }
 
@@ -222,11 +187,6 @@ fn spelled(before: u8, word: &[u8]) -> &[u8] {
     }
 }
 
-/// Returns whether a path is one of the machine's own.
-fn is_system(path: &[u8]) -> bool {
-    SYSTEM.iter().any(|folder| path.starts_with(folder))
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -270,9 +230,10 @@ mod tests {
             assert!(said.contains(&"scripts/check".to_owned()), "{line}: {said:?}");
         }
         check("test -f plain && sh plain", &["plain"]);
-        check("cd tools && sh there", &["tools/there"]);
         check("cat plain docs/later.md package.json", &["plain"]);
-        for line in ["exit 0", "cargo fmt --check", "git lfs post-commit \"$@\"", "exec /usr/bin/check", "eslint tools"] {
+        for line in
+            ["exit 0", "cargo fmt --check", "git lfs post-commit \"$@\"", "exec /usr/bin/check", "eslint tools", "cd tools && sh there"]
+        {
             check(line, &[]);
         }
         // What git does not run names nothing.

@@ -22,13 +22,13 @@ fn none() -> Vec<String> {
 }
 
 /// Looks at a sample that has these folders of git.
-pub(super) fn look(sample: &Sample, gits: &[&str]) -> Obeyed {
+pub(in crate::keep::git) fn look(sample: &Sample, gits: &[&str]) -> Obeyed {
     let gits: Vec<BytesPath> = gits.iter().copied().map(BytesPath::from).collect();
     obeyed(&open(sample), gits.iter(), place(sample).as_bytes())
 }
 
 /// Where the machine has a sample.
-pub(super) fn place(sample: &Sample) -> String {
+pub(in crate::keep::git) fn place(sample: &Sample) -> String {
     sample.path("").display().to_string().trim_end_matches('/').to_owned()
 }
 
@@ -194,17 +194,19 @@ fn programs_that_settings_name_are_said_wherever_their_working_tree_is() {
         sample.git(&["config", "filter.a.clean", value]);
         assert_eq!(said(), expected, "{value}");
     };
-    for value in ["tools/x %f", "../project/tools/x", &format!("{project}tools/x"), "sh -c '\"$PWD\"/tools/x'", "/link/project/tools/x"] {
+    for value in ["tools/x %f", "../project/tools/x", &format!("{project}tools/x"), "sh -c '\"$PWD\"/tools/x'"] {
         check(value, &["tools/x"]);
     }
     check("tools/later", &["tools/later"]);
     check("sh plain", &["plain"]);
-    check("cd web && ./start", &["start", "web/start"]);
-    for value in ["less -R", "/usr/tools/x", "/usr/bin/plain", ".git/x", "../beside/x", "cat absent", "cat tools/x.md"] {
+    check("sh web/start", &["web/start"]);
+    for value in
+        ["less -R", "/usr/tools/x", "/usr/bin/plain", ".git/x", "../beside/x", "/link/project/tools/x", "cat absent", "cat tools/x.md"]
+    {
         check(value, &[]);
     }
     sample.git(&["config", "filter.a.clean", ""]);
-    sample.git(&["config", "alias.lint", "!cd web && ./start"]);
+    sample.git(&["config", "alias.lint", "!web/start"]);
     assert!(said().contains(&"web/start".to_owned()));
     // Where something is, is no program.
     sample.git(&["config", "alias.lint", ""]);

@@ -136,7 +136,7 @@ fn what_the_persons_hooks_run_comes_only_when_asked_for() {
 #[test]
 fn what_the_persons_hooks_and_settings_would_run_once_it_is_there_comes_only_when_asked_for() {
     let hook = |scene: &Scene| {
-        let hook = "cd tools\n[ -x ./local ] && ./local\nL=\"$(git rev-parse --show-toplevel)/tools/new\"; [ -f \"$L\" ] && . \"$L\"\n";
+        let hook = "[ -x tools/local ] && tools/local\nL=\"$(git rev-parse --show-toplevel)/tools/new\"; [ -f \"$L\" ] && . \"$L\"\n";
         scene.write(".git/hooks/pre-commit", hook);
         scene.write("tools/kept.txt", "x");
     };

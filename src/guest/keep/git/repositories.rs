@@ -3,38 +3,80 @@
 
 use std::collections::BTreeSet;
 
-use super::All;
-use super::MAX_CONFIG;
-use super::MAX_REPOSITORIES;
-use super::MAX_TREES;
-use super::TOP;
-use super::config;
 use super::config::Entry;
-use crate::keep::git::End;
-use crate::keep::git::Folder;
-use crate::keep::git::Kind;
-use crate::keep::git::Way;
-use crate::keep::git::find::MAX_POINTER;
-use crate::keep::git::repository::is_repository;
-use crate::keep::git::repository::modules;
-use crate::keep::git::repository::pointed;
-use crate::keep::git::repository::work_tree;
+use super::find::MAX_POINTER;
+use super::folder::Folder;
+use super::folder::Kind;
+use super::project_paths::ProjectPaths;
+use super::repository::is_repository;
+use super::repository::modules;
+use super::repository::pointed;
+use super::way::End;
+use super::way::Way;
 use crate::root::join;
 use crate::root::split;
 
-impl All<'_> {
-    /// Reads the repositories that each `.git` is or leads to.
-    pub(super) fn gits(&mut self, gits: &BTreeSet<&[u8]>) {
+/// How many repositories are looked at.
+pub(super) const MAX_REPOSITORIES: usize = 300;
+/// How many working trees with their settings are looked at: several may have the same repository.
+const MAX_TREES: usize = 1000;
+
+/// The repository at the top of a project.
+pub(super) const TOP: &[u8] = b".git";
+
+/// A repository with one of its working trees in the project.
+#[derive(Debug)]
+pub(super) struct Repository {
+    /// Files of settings, in the folder that was looked at.
+    pub(super) settings: [Vec<u8>; 2],
+    /// The folder of hooks that it has where nothing names another one; `None`: its hooks are not looked at here.
+    pub(super) hooks: Option<Vec<u8>>,
+    pub(super) tree: Vec<u8>,
+}
+
+/// The repositories of a project that were found.
+#[derive(Debug)]
+pub(super) struct Repositories<'a> {
+    paths: &'a ProjectPaths<'a>,
+    pub(super) found: Vec<Repository>,
+    /// Settings of repositories outside of the project, by the letters of their paths.
+    pub(super) outside: BTreeSet<Vec<u8>>,
+    /// What was found, each with a working tree.
+    seen: BTreeSet<(Vec<u8>, Vec<u8>)>,
+}
+
+impl<'a> Repositories<'a> {
+    /// Finds those that each `.git` of the project is or leads to.
+    pub(super) fn of_project(paths: &'a ProjectPaths<'a>, gits: &BTreeSet<&[u8]>) -> Self {
+        let mut all = Self::new(paths);
+        all.gits(gits);
+        all
+    }
+
+    /// Finds a repository elsewhere whose working tree is in the project, and those of the submodules there. `own` is where it has what is the
+    /// working tree's own.
+    pub(super) fn elsewhere(paths: &'a ProjectPaths<'a>, real: &Folder, own: &[u8], tree: &[u8]) -> Self {
+        let mut all = Self::new(paths);
+        all.add_elsewhere(real, b"", own, tree);
+        all
+    }
+
+    fn new(paths: &'a ProjectPaths<'a>) -> Self {
+        Self { paths, found: Vec::new(), outside: BTreeSet::new(), seen: BTreeSet::new() }
+    }
+
+    /// Adds the repositories that each `.git` is or leads to.
+    fn gits(&mut self, gits: &BTreeSet<&[u8]>) {
         let mut pointers = Vec::new();
         let mut folders = Vec::new();
         for git in gits {
-            let end = Way::of(self.project, self.place, git).end;
+            let end = Way::of(self.paths.project, self.paths.place, git).end;
             let End::Inside(end) = end else { continue };
             let tree = split(git).0.to_vec();
-            match self.project.kind(&end) {
+            match self.paths.project.kind(&end) {
                 Some(Kind::Folder) => folders.push((end, tree)),
                 Some(Kind::File) => {
-                    let text = self.project.read(&end, MAX_POINTER).ok().flatten().unwrap_or_default();
+                    let text = self.paths.project.read(&end, MAX_POINTER).ok().flatten().unwrap_or_default();
                     pointers.extend(pointed(&text).map(|to| (to.to_vec(), tree)));
                 }
                 _ => {}
@@ -55,19 +97,19 @@ impl All<'_> {
         }
     }
 
-    /// Reads the repository that the file `.git` of a working tree leads to.
+    /// Adds the repository that the file `.git` of a working tree leads to.
     fn pointer(&mut self, to: &[u8], tree: &[u8]) {
         let is_linked = |path: &[u8]| split(split(path).0).1 == b"worktrees";
         let fits = |path: &Vec<u8>| {
             if is_linked(to) {
-                is_linked(path) && self.project.kind(path) == Some(Kind::Folder)
+                is_linked(path) && self.paths.project.kind(path) == Some(Kind::Folder)
             } else {
-                is_repository(&self.project.names(path).unwrap_or_default())
+                is_repository(&self.paths.project.names(path).unwrap_or_default())
             }
         };
-        let meant = self.meant(tree, to);
+        let meant = self.paths.meant(tree, to);
         let is_within = meant.is_some();
-        match meant.or_else(|| self.by_another_way(to)).filter(fits) {
+        match meant.or_else(|| self.paths.by_another_way(to)).filter(fits) {
             Some(path) if is_linked(to) => {
                 let (above, name) = split(&path);
                 self.linked(split(above).0, name, tree);
@@ -75,71 +117,61 @@ impl All<'_> {
             Some(path) => self.repository(&path, tree),
             // The host reads that of the project itself.
             None if is_within || tree.is_empty() || self.is_known_to_the_host(tree, to) => {}
-            None => drop(self.unread.insert(self.outside(tree, to))),
+            None => drop(self.outside.insert(self.paths.outside(tree, to))),
         }
-    }
-
-    /// Returns where the settings are of the repository outside of the project that a file `.git` leads to, by its letters.
-    pub(super) fn outside(&self, tree: &[u8], to: &[u8]) -> Vec<u8> {
-        let common = if split(split(to).0).1 == b"worktrees" { split(split(to).0).0 } else { to };
-        let config = join(common, b"config");
-        self.whole(tree, &config).unwrap_or(config)
     }
 
     /// Whether a repository is that of a submodule of one that the host reads unasked: of one around the project, or of the project's own, where
     /// that lies elsewhere.
     fn is_known_to_the_host(&self, tree: &[u8], to: &[u8]) -> bool {
-        let (Some(to), false) = (self.whole(tree, to), split(split(to).0).1 == b"worktrees") else { return false };
-        let around = self.place.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| [&self.place[..at], b"/.git"].concat());
-        let text = self.project.read(TOP, MAX_POINTER).ok().flatten().unwrap_or_default();
-        let own = pointed(&text).and_then(|to| self.whole(b"", to));
+        let (Some(to), false) = (self.paths.whole(tree, to), split(split(to).0).1 == b"worktrees") else { return false };
+        let around = self
+            .paths
+            .place
+            .iter()
+            .enumerate()
+            .filter(|(_, byte)| **byte == b'/')
+            .map(|(at, _)| [&self.paths.place[..at], b"/.git"].concat());
+        let text = self.paths.project.read(TOP, MAX_POINTER).ok().flatten().unwrap_or_default();
+        let own = pointed(&text).and_then(|to| self.paths.whole(b"", to));
         around.chain(own).any(|git| to.starts_with(&[&git, b"/modules/".as_slice()].concat()))
     }
 
-    /// Returns a path that is said in the project, as a whole one by its letters; `None`: nobody knows where the project is.
-    fn whole(&self, from: &[u8], said: &[u8]) -> Option<Vec<u8>> {
-        let whole = if said.starts_with(b"/") {
-            work_tree(b"", &said[1..])?
-        } else {
-            work_tree(&join(self.place.strip_prefix(b"/")?, from), said)?
-        };
-        Some([b"/", whole.as_slice()].concat())
-    }
-
-    /// Reads a repository as a linked worktree has it.
+    /// Adds a repository as a linked worktree has it.
     fn linked(&mut self, git: &[u8], name: &[u8], tree: &[u8]) {
         let own = join(&join(git, b"worktrees"), name);
-        if self.project.kind(&own) != Some(Kind::Folder) || !self.is_new(&own, tree) {
+        if self.paths.project.kind(&own) != Some(Kind::Folder) || !self.is_new(&own, tree) {
             return;
         }
-        let project = self.project;
-        self.settings(project, true, &[join(git, b"config"), join(&own, b"config.worktree")], tree);
-        self.hooks(&join(git, b"hooks"), tree);
+        self.add(git, &own, tree);
         self.modules(&own, tree);
     }
 
-    /// Reads a repository with a working tree that it has by where it lies, and with those that it names.
+    /// Adds a repository with a working tree that it has by where it lies, and with those that it names.
     fn repository(&mut self, git: &[u8], tree: &[u8]) {
-        let project = self.project;
-        for tree in [tree.to_vec()].into_iter().chain(self.said_trees(git)) {
+        for tree in [tree.to_vec()].into_iter().chain(self.paths.said_trees(git)) {
             if self.is_new(git, &tree) {
-                self.settings(project, true, &[join(git, b"config"), join(git, b"config.worktree")], &tree);
-                self.hooks(&join(git, b"hooks"), &tree);
+                self.add(git, git, &tree);
                 self.modules(git, &tree);
             }
         }
+    }
+
+    fn add(&mut self, git: &[u8], own: &[u8], tree: &[u8]) {
+        let settings = [join(git, b"config"), join(own, b"config.worktree")];
+        self.found.push(Repository { settings, hooks: Some(join(git, b"hooks")), tree: tree.to_vec() });
     }
 
     fn is_new(&mut self, git: &[u8], tree: &[u8]) -> bool {
         self.seen.len() < MAX_TREES && self.seen.insert((git.to_vec(), tree.to_vec()))
     }
 
-    /// Reads those of submodules, whose repositories lie within another one.
+    /// Adds those of submodules, whose repositories lie within another one.
     fn modules(&mut self, git: &[u8], tree: &[u8]) {
-        let found = modules(self.project, git).unwrap_or_default();
+        let found = modules(self.paths.project, git).unwrap_or_default();
         let trees = self.module_trees(tree, git, &found);
         for (module, named) in found.iter().zip(trees).take(MAX_REPOSITORIES) {
-            let mut trees = self.said_trees(module);
+            let mut trees = self.paths.said_trees(module);
             // Git takes what it says out when the submodule is given up, and writes it again from these.
             trees.extend(named);
             for tree in trees {
@@ -148,51 +180,34 @@ impl All<'_> {
         }
     }
 
-    /// Reads the settings of a repository elsewhere, and those of the submodules of its working tree. `own` is where that has what is its own.
-    pub(super) fn elsewhere(&mut self, real: &Folder, git: &[u8], own: &[u8], tree: &[u8]) {
+    /// Adds a repository elsewhere, and those of the submodules of its working tree.
+    fn add_elsewhere(&mut self, real: &Folder, git: &[u8], own: &[u8], tree: &[u8]) {
         if !self.is_new(own, tree) {
             return;
         }
-        self.settings(real, false, &[join(git, b"config"), join(own, b"config.worktree")], tree);
+        let settings = [join(git, b"config"), join(own, b"config.worktree")];
+        self.found.push(Repository { settings, hooks: None, tree: tree.to_vec() });
         let found = modules(real, own).unwrap_or_default();
         let trees = self.module_trees(tree, own, &found);
         for (module, named) in found.iter().zip(trees).take(MAX_REPOSITORIES) {
             for tree in &named {
-                self.elsewhere(real, module, module, tree);
+                self.add_elsewhere(real, module, module, tree);
             }
         }
     }
 
-    /// Returns where a repository says that its files are, as far as that is in the project: what counts for git last. It is in a file of its
-    /// own once the working tree has settings of its own.
-    pub(super) fn said_trees(&self, git: &[u8]) -> Vec<Vec<u8>> {
-        let mut trees = Vec::new();
-        for name in [&b"config"[..], b"config.worktree"] {
-            let entries = self.entries(&join(git, name));
-            let said = entries.iter().filter(|entry| entry.is("core", "worktree")).filter_map(|entry| entry.value.as_deref());
-            trees.extend(said.filter_map(|said| self.meant(git, said).or_else(|| self.by_another_way(said))));
-        }
-        trees
-    }
-
     /// Returns for each submodule where the files of the one around it say that it is, or where its name says so.
     fn module_trees(&self, tree: &[u8], git: &[u8], modules: &[Vec<u8>]) -> Vec<Vec<Vec<u8>>> {
-        let entries = if modules.is_empty() { Vec::new() } else { self.entries(&join(tree, b".gitmodules")) };
+        let entries = if modules.is_empty() { Vec::new() } else { self.paths.entries(&join(tree, b".gitmodules")) };
         let within = join(git, b"modules/");
         let trees = modules.iter().map(|module| {
             let name = module.strip_prefix(within.as_slice()).unwrap_or_default();
             let is_its = |entry: &&Entry| entry.section == "submodule" && entry.subsection.as_deref() == Some(name) && entry.key == "path";
             let paths = entries.iter().filter(is_its).filter_map(|entry| entry.value.as_deref());
-            let found: BTreeSet<Vec<u8>> = paths.chain([name]).filter_map(|path| self.meant(tree, path)).collect();
+            let found: BTreeSet<Vec<u8>> = paths.chain([name]).filter_map(|path| self.paths.meant(tree, path)).collect();
             found.into_iter().filter(|path| path != tree).collect()
         });
         trees.collect()
-    }
-
-    fn entries(&self, file: &[u8]) -> Vec<Entry> {
-        let End::Inside(file) = Way::of(self.project, self.place, file).end else { return Vec::new() };
-        let text = self.project.read(&file, MAX_CONFIG).ok().flatten();
-        text.and_then(|text| config::parse(&text).ok()).unwrap_or_default()
     }
 }
 
@@ -200,11 +215,11 @@ impl All<'_> {
 mod tests {
     use std::fs;
 
-    use super::super::super::sample::Linked;
-    use super::super::super::sample::Sample;
-    use super::super::obeyed_in_worktree;
-    use super::super::tests::look;
-    use super::super::tests::place;
+    use super::super::hooks::obeyed_in_worktree;
+    use super::super::hooks::tests::look;
+    use super::super::hooks::tests::place;
+    use super::super::sample::Linked;
+    use super::super::sample::Sample;
     use super::*;
     use podbay_wire::BytesPath;
     use podbay_wire::keep::Obeyed;
