@@ -4,7 +4,8 @@
 //! on `ptrace`, which is for calls in a domain alone, because without one a command could trace all others.
 //!
 //! One option of `ptrace` can keep processes from ending, so that the supervisor is asked about it: see [`exit_stop`](super::exit_stop). And
-//! it is asked about each program that begins: see [`gate`](super::gate). One filter asks about all of it, since a process can have one that asks.
+//! it is asked about each program that begins, and about writes: see [`gate`](super::gate). One filter asks about all of it, since a process can
+//! have one that asks.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -13,6 +14,7 @@ use libc::sock_filter;
 
 use super::exit_stop::TRACE_EXIT;
 use super::unix::own;
+use super::write_filter;
 
 /// What a call may do with `ptrace`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,31 +33,36 @@ pub(super) struct Watched {
     pub(super) execs: bool,
     /// Each rename: in a view the kernel refuses some of those of folders.
     pub(super) renames: bool,
+    /// Whatever may write: see [`write_filter`](super::write_filter).
+    pub(super) writes: bool,
 }
 
 /// What a filter sees: the number of the call, then the machine, the caller's place and six arguments of eight bytes.
 const NUMBER: u32 = 0;
-/// The lower halves of the first and of the fourth argument, where all bits of interest are. A request of `ptrace` that has others set is none that
-/// the kernel knows.
-const FIRST: u32 = 16;
-const FOURTH: u32 = 16 + 3 * 8;
+
+/// Returns where the lower half of an argument is, in which all bits of interest are. A request of `ptrace` that has others set is none that the
+/// kernel knows.
+pub(super) const fn argument(index: u32) -> u32 {
+    16 + index * 8
+}
 
 const LANDLOCK: [i64; 3] = [libc::SYS_landlock_create_ruleset, libc::SYS_landlock_add_rule, libc::SYS_landlock_restrict_self];
 
 const EPERM: u32 = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
-const ENOSYS: u32 = libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32;
-const ASK: u32 = libc::SECCOMP_RET_USER_NOTIF;
+pub(super) const ENOSYS: u32 = libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32;
+pub(super) const ASK: u32 = libc::SECCOMP_RET_USER_NOTIF;
+pub(super) const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
 
 /// By which a program sets up its first thread's own memory before it begins, once.
 #[cfg(target_arch = "x86_64")]
-const CHECKPOINT: (i64, Option<u32>) = (libc::SYS_arch_prctl, Some(0x1002));
+pub(super) const CHECKPOINT: (i64, Option<u32>) = (libc::SYS_arch_prctl, Some(0x1002));
 #[cfg(not(target_arch = "x86_64"))]
-const CHECKPOINT: (i64, Option<u32>) = (libc::SYS_set_tid_address, None);
+pub(super) const CHECKPOINT: (i64, Option<u32>) = (libc::SYS_set_tid_address, None);
 
 #[cfg(target_arch = "x86_64")]
-const RENAMES: &[i64] = &[libc::SYS_rename, libc::SYS_renameat, libc::SYS_renameat2];
+pub(super) const RENAMES: &[i64] = &[libc::SYS_rename, libc::SYS_renameat, libc::SYS_renameat2];
 #[cfg(not(target_arch = "x86_64"))]
-const RENAMES: &[i64] = &[libc::SYS_renameat, libc::SYS_renameat2];
+pub(super) const RENAMES: &[i64] = &[libc::SYS_renameat, libc::SYS_renameat2];
 
 /// `SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV`, since Linux 5.19: a question that is looked at is not asked anew for each signal.
 const WAIT_KILLABLE: libc::c_ulong = 1 << 5;
@@ -80,7 +87,7 @@ pub(super) fn ask_about_parents() -> io::Result<OwnedFd> {
     nix::sys::prctl::set_no_new_privs()?;
     let mut steps = vec![step(LOAD, NUMBER, 0, 0)];
     steps.extend(answer_to(libc::SYS_getppid, ASK));
-    steps.push(step(ANSWER, libc::SECCOMP_RET_ALLOW, 0, 0));
+    steps.push(step(ANSWER, ALLOW, 0, 0));
     listen(&steps)
 }
 
@@ -92,18 +99,18 @@ fn listen(program: &[sock_filter]) -> io::Result<OwnedFd> {
     Ok(own(listener))
 }
 
-const LOAD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
-const IS: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
-const HAS: u32 = libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K;
-const ANSWER: u32 = libc::BPF_RET | libc::BPF_K;
+pub(super) const LOAD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
+pub(super) const IS: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
+pub(super) const HAS: u32 = libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K;
+pub(super) const ANSWER: u32 = libc::BPF_RET | libc::BPF_K;
 
 /// The last two numbers say how many steps are left out: where it is so, and where not.
-fn step(code: u32, k: u32, jt: u8, jf: u8) -> sock_filter {
+pub(super) fn step(code: u32, k: u32, jt: u8, jf: u8) -> sock_filter {
     sock_filter { code: code as u16, jt, jf, k }
 }
 
 /// Returns the steps that give one answer to a call.
-fn answer_to(call: i64, answer: u32) -> [sock_filter; 2] {
+pub(super) fn answer_to(call: i64, answer: u32) -> [sock_filter; 2] {
     [step(IS, call as u32, 0, 1), step(ANSWER, answer, 0, 0)]
 }
 
@@ -111,17 +118,17 @@ fn answer_to(call: i64, answer: u32) -> [sock_filter; 2] {
 fn program(tracing: Tracing, asked: Option<Watched>) -> Vec<sock_filter> {
     let (ptrace, trace_exit) = match (tracing, asked) {
         (Tracing::Refused, _) => (EPERM, EPERM),
-        (Tracing::Own, Some(_)) => (libc::SECCOMP_RET_ALLOW, ASK),
-        (Tracing::Own, None) => (libc::SECCOMP_RET_ALLOW, EPERM),
+        (Tracing::Own, Some(_)) => (ALLOW, ASK),
+        (Tracing::Own, None) => (ALLOW, EPERM),
     };
     let mut steps = vec![step(LOAD, NUMBER, 0, 0)];
     steps.extend(LANDLOCK.iter().flat_map(|&call| answer_to(call, ENOSYS)));
     steps.extend([
         step(IS, libc::SYS_ptrace as u32, 0, 7),
-        step(LOAD, FIRST, 0, 0),
+        step(LOAD, argument(0), 0, 0),
         step(IS, libc::PTRACE_SEIZE, 1, 0),
         step(IS, libc::PTRACE_SETOPTIONS, 0, 2),
-        step(LOAD, FOURTH, 0, 0),
+        step(LOAD, argument(3), 0, 0),
         step(HAS, TRACE_EXIT, 1, 0),
         step(ANSWER, ptrace, 0, 0),
         step(ANSWER, trace_exit, 0, 0),
@@ -129,7 +136,9 @@ fn program(tracing: Tracing, asked: Option<Watched>) -> Vec<sock_filter> {
     if asked.is_some_and(|asked| asked.execs) {
         steps.extend([libc::SYS_execve, libc::SYS_execveat].iter().flat_map(|&call| answer_to(call, ASK)));
     }
-    if asked.is_some_and(|asked| asked.renames) {
+    if asked.is_some_and(|asked| asked.writes) {
+        steps.extend(write_filter::steps());
+    } else if asked.is_some_and(|asked| asked.renames) {
         steps.extend(RENAMES.iter().flat_map(|&call| answer_to(call, ASK)));
     }
     if asked.is_some_and(|asked| asked.begun) {
@@ -137,14 +146,14 @@ fn program(tracing: Tracing, asked: Option<Watched>) -> Vec<sock_filter> {
             (call, None) => steps.extend(answer_to(call, ASK)),
             (call, Some(code)) => steps.extend([
                 step(IS, call as u32, 0, 4),
-                step(LOAD, FIRST, 0, 0),
+                step(LOAD, argument(0), 0, 0),
                 step(IS, code, 0, 1),
                 step(ANSWER, ASK, 0, 0),
-                step(ANSWER, libc::SECCOMP_RET_ALLOW, 0, 0),
+                step(ANSWER, ALLOW, 0, 0),
             ]),
         }
     }
-    steps.push(step(ANSWER, libc::SECCOMP_RET_ALLOW, 0, 0));
+    steps.push(step(ANSWER, ALLOW, 0, 0));
     steps
 }
 
@@ -188,6 +197,47 @@ mod tests {
                 assert_eq!(called(call, [-1; 4]), Errno::ENOSYS);
             }
         });
+    }
+
+    /// Returns what a filter answers, as the kernel goes through its steps.
+    fn answered(steps: &[sock_filter], call: i64, arguments: [u64; 6]) -> u32 {
+        let (mut at, mut accumulator) = (0, 0_u32);
+        loop {
+            let sock_filter { code, jt, jf, k } = steps[at];
+            at += 1;
+            match u32::from(code) {
+                LOAD if k == NUMBER => accumulator = call as u32,
+                LOAD => accumulator = arguments[(k as usize - 16) / 8] as u32,
+                IS => at += usize::from(if accumulator == k { jt } else { jf }),
+                HAS => at += usize::from(if accumulator & k != 0 { jt } else { jf }),
+                ANSWER => return k,
+                other => panic!("no step of ours: {other}"),
+            }
+        }
+    }
+
+    #[test]
+    fn what_may_write_is_asked_about_where_writes_are_and_reading_never_is() {
+        let watched = Watched { begun: true, execs: true, renames: true, writes: true };
+        let (asks, silent) = (program(Tracing::Own, Some(watched)), program(Tracing::Own, Some(Watched { writes: false, ..watched })));
+        let open = |flags: i32| [libc::AT_FDCWD as u64, 1, flags as u64, 0, 0, 0];
+        for writes in [libc::O_WRONLY, libc::O_RDWR, libc::O_CREAT, libc::O_TRUNC, libc::O_TMPFILE | libc::O_RDWR] {
+            assert_eq!(answered(&asks, libc::SYS_openat, open(writes)), ASK, "{writes:o}");
+            assert_eq!(answered(&silent, libc::SYS_openat, open(writes)), ALLOW);
+        }
+        for reads in [0, libc::O_CLOEXEC | libc::O_DIRECTORY | libc::O_NOFOLLOW, libc::O_PATH | libc::O_RDWR] {
+            assert_eq!(answered(&asks, libc::SYS_openat, open(reads)), ALLOW, "{reads:o}");
+        }
+        for call in write_filter::changes() {
+            assert_eq!(answered(&asks, call, [0; 6]), ASK, "{call}");
+            assert_eq!(answered(&silent, call, [0; 6]), if RENAMES.contains(&call) { ASK } else { ALLOW }, "{call}");
+        }
+        for (call, answer) in
+            [(libc::SYS_read, ALLOW), (463, ENOSYS), (libc::SYS_execve, ASK), (LANDLOCK[0], ENOSYS), (libc::SYS_kill, ALLOW)]
+        {
+            assert_eq!(answered(&asks, call, [0; 6]), answer, "{call}");
+        }
+        assert!(asks.len() < 160, "{}", asks.len());
     }
 
     #[test]

@@ -119,6 +119,11 @@ impl Directories {
         self.root_path.parent().map_or_else(Vec::new, |parent| parent.as_os_str().as_bytes().to_vec())
     }
 
+    /// Returns the workspace, by the name that it was opened by.
+    pub(super) fn top(&self) -> Vec<u8> {
+        self.root_path.as_os_str().as_bytes().to_vec()
+    }
+
     pub(super) fn current(&self) -> BytesPath {
         BytesPath::from(self.lock().as_path())
     }

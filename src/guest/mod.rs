@@ -62,6 +62,7 @@ pub mod tools;
 mod unix;
 mod unlinked;
 mod variables;
+mod write_filter;
 
 pub use build::build_id;
 pub use build::is_static;

@@ -7,6 +7,7 @@ use podbay_wire::AskedProgram;
 use podbay_wire::Denied;
 use podbay_wire::ExecRule;
 use podbay_wire::Programs;
+use podbay_wire::WriteGate;
 
 /// Longest message; a socket's buffer holds 208 KiB.
 pub(super) const MAX_ORDER: usize = 192 * 1024;
@@ -33,9 +34,23 @@ pub(super) struct Order {
     pub(super) rules: Vec<ExecRule>,
     /// The project is a view in which the kernel renames no folder from below: the supervisor does.
     pub(super) renames: bool,
+    /// It is held at its first write; `None`: it writes without a question.
+    pub(super) write_gate: Option<WriteGate>,
+    /// The project's folder, where writes are asked about.
+    pub(super) workspace: Vec<u8>,
 }
 
 impl Order {
+    /// Returns the value of a variable of its environment, whose name ends with `=`.
+    pub(super) fn variable(&self, name: &[u8]) -> Option<&[u8]> {
+        self.environment.iter().find_map(|variable| variable.strip_prefix(name))
+    }
+
+    /// Returns whether the supervisor renames folders in the kernel's place.
+    pub(super) fn may_rename(&self) -> bool {
+        self.renames && !self.no_writing
+    }
+
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut bytes =
             vec![u8::from(self.terminal) | u8::from(self.no_writing) << 1 | u8::from(self.gated) << 2 | u8::from(self.renames) << 3];
@@ -43,7 +58,8 @@ impl Order {
         put(&mut bytes, &self.program);
         put_list(&mut bytes, &self.argv);
         put_list(&mut bytes, &self.environment);
-        put(&mut bytes, &serde_json::to_vec(&self.rules).expect("plain data always has a JSON form"));
+        put(&mut bytes, &self.workspace);
+        put(&mut bytes, &serde_json::to_vec(&(&self.rules, &self.write_gate)).expect("plain data always has a JSON form"));
         bytes
     }
 
@@ -53,9 +69,11 @@ impl Order {
         let program = take(&mut rest)?;
         let argv = take_list(&mut rest)?;
         let environment = take_list(&mut rest)?;
-        let rules = serde_json::from_slice(&take(&mut rest)?).ok()?;
+        let workspace = take(&mut rest)?;
+        let (rules, write_gate) = serde_json::from_slice(&take(&mut rest)?).ok()?;
         let (terminal, no_writing, gated, renames) = (flags & 1 != 0, flags & 2 != 0, flags & 4 != 0, flags & 8 != 0);
-        rest.is_empty().then_some(Order { argv, program, environment, terminal, no_writing, report, gated, rules, renames })
+        let all = rest.is_empty();
+        all.then_some(Order { argv, program, environment, terminal, no_writing, report, gated, rules, renames, write_gate, workspace })
     }
 }
 
@@ -152,6 +170,8 @@ pub(super) enum Stage {
     Fork,
     /// Descriptors, directory, terminal or limits could not be set up.
     Prepare,
+    /// It is to be held at its first write, and the kernel does not ask about writes here.
+    Hold,
     /// The program could not be executed.
     Execute,
 }
@@ -163,11 +183,12 @@ impl Stage {
             Stage::Fork => 1,
             Stage::Prepare => 2,
             Stage::Execute => 3,
+            Stage::Hold => 4,
         }
     }
 
     pub(super) fn from_code(code: i32) -> Option<Stage> {
-        [Stage::Order, Stage::Fork, Stage::Prepare, Stage::Execute].into_iter().find(|stage| stage.code() == code)
+        [Stage::Order, Stage::Fork, Stage::Prepare, Stage::Execute, Stage::Hold].into_iter().find(|stage| stage.code() == code)
     }
 }
 
@@ -255,6 +276,8 @@ mod tests {
             report: 9,
             gated: false,
             renames: false,
+            write_gate: None,
+            workspace: b"/workspace".to_vec(),
             rules: vec![ExecRule {
                 effect: ExecEffect::Deny,
                 words: vec![vec!["git".to_owned()]],
@@ -265,7 +288,14 @@ mod tests {
             }],
         };
         assert_eq!(Order::decode(&order.encode()), Some(order.clone()));
-        let other = Order { terminal: false, no_writing: true, gated: true, renames: true, ..order.clone() };
+        let other = Order {
+            terminal: false,
+            no_writing: true,
+            gated: true,
+            renames: true,
+            write_gate: Some(WriteGate { unasked: vec!["*.o".to_owned()] }),
+            ..order.clone()
+        };
         assert_eq!(Order::decode(&other.encode()), Some(other));
         let bytes = order.encode();
         for cut in 0..bytes.len() {
@@ -278,6 +308,7 @@ mod tests {
         for report in [
             Report::Started { supervisor: 7, pid: 8 },
             Report::Failed { stage: Stage::Execute, errno: 2 },
+            Report::Failed { stage: Stage::Hold, errno: 38 },
             Report::Ran {
                 programs: Programs { listed: Vec::new(), n_more: 5 },
                 denied: vec![Denied { argv: vec!["x".into()], truncated: true, count: 1, because: Because::Unnamed, killed: false }],

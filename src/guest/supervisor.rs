@@ -17,6 +17,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 use std::time::Instant;
 
+use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::poll::PollFd;
 use nix::poll::PollFlags;
@@ -105,11 +106,11 @@ fn start(order: &Order, stdio: Stdio, control: &OwnedFd, domain: Option<Domain>)
     let pid = match fork_single_threaded().map_err(failed(Stage::Fork))? {
         Fork::Child => {
             drop((starter, told));
-            let renames = order.renames && !order.no_writing;
-            let watched = Watched { begun: order.gated, execs: !order.rules.is_empty(), renames };
-            if let Err(error) = put_on_filter(tracing, watched, teller) {
+            let (execs, writes) = (!order.rules.is_empty(), order.write_gate.is_some());
+            let watched = Watched { begun: order.gated, execs, renames: order.may_rename(), writes };
+            if let Err((stage, error)) = put_on_filter(tracing, watched, teller) {
                 let errno = error.raw_os_error().unwrap_or(libc::EIO);
-                let _ = nix::unistd::write(&writer, &Report::Failed { stage: Stage::Prepare, errno }.encode());
+                let _ = nix::unistd::write(&writer, &Report::Failed { stage, errno }.encode());
                 exit_now(127);
             }
             // Opened, or closed because this process's parent is gone: then the command must not run at all.
@@ -123,14 +124,13 @@ fn start(order: &Order, stdio: Stdio, control: &OwnedFd, domain: Option<Domain>)
     drop((teller, writer));
     // Another command can stop the one that is to become this one before it says anything, so that a thread waits for it, and nobody else. To the
     // limit that the box has for processes a thread is one.
-    let path = order.environment.iter().find_map(|variable| variable.strip_prefix(b"PATH=")).unwrap_or_default();
     let teller = control.try_clone().map_err(failed(Stage::Prepare))?;
     let (begin, may_begin) = mpsc::channel();
     let first = move || {
         let listener = may_begin.recv().map_err(io::Error::other).and_then(|()| listener_of_child(&told));
         (listener, starter)
     };
-    let gate = Gate::open(first, pid, order.rules.clone(), path, teller).map_err(failed(Stage::Fork))?;
+    let gate = Gate::open(first, pid, order, teller).map_err(failed(Stage::Fork))?;
     tell(control, &Report::Started { supervisor: std::process::id() as i32, pid });
     let _ = begin.send(());
     // An output ends when the last process of the call does, and this one is none of them.
@@ -139,10 +139,15 @@ fn start(order: &Order, stdio: Stdio, control: &OwnedFd, domain: Option<Domain>)
 }
 
 /// Puts the last filter on this process, which is to become the command, and hands to its parent where the kernel asks.
-fn put_on_filter(tracing: Tracing, watched: Watched, teller: OwnedFd) -> io::Result<()> {
-    let listener = call_filter::apply(tracing, watched)?;
-    let fds: Vec<RawFd> = listener.iter().map(AsRawFd::as_raw_fd).collect();
-    send(teller.as_fd(), &[1], &fds)?;
+fn put_on_filter(tracing: Tracing, watched: Watched, teller: OwnedFd) -> Result<(), (Stage, io::Error)> {
+    let failed = |error| (Stage::Prepare, error);
+    let listener = call_filter::apply(tracing, watched).map_err(failed)?.map(Listener::new);
+    // What is to be held at its first write must not run where nothing holds it.
+    if watched.writes && !listener.as_ref().is_some_and(Listener::can_hand_over) {
+        return Err((Stage::Hold, Errno::ENOSYS.into()));
+    }
+    let fds: Vec<RawFd> = listener.iter().map(|listener| listener.as_fd().as_raw_fd()).collect();
+    send(teller.as_fd(), &[1], &fds).map_err(failed)?;
     // The command must never have either: whoever holds the listener answers the kernel.
     drop((listener, teller));
     Ok(())

@@ -55,3 +55,4 @@ mod unheld;
 mod untold;
 mod wall;
 mod withdrawn;
+mod write_gate;

@@ -80,6 +80,7 @@ pub(super) async fn run(session: &Session, line: &mut Line, plan: Plan) -> Resul
     let shut = session.shut().await;
     order.no_writing = shut.is_some();
     order.renames = session.is_overlay;
+    order.workspace = session.directories.top();
     let count = Count::begin(session);
     let n_rescues = rescue::n_ended();
     let watch = Watch::begin(session, if shut.is_some() { Part::Shut } else { Part::Some });

@@ -113,6 +113,11 @@ pub(crate) fn not_started(session: &Session, order: &Order, stage: Stage, errno:
             format!("the sandbox has no free process{limit}; end background processes first")
         }
         (Stage::Fork | Stage::Order, errno) => errno.desc().to_owned(),
+        (Stage::Hold, _) => {
+            "in mode ask it is held at its first write, and this kernel cannot do that: it asks another program around the \
+                             sandbox already, or is older than Linux 5.9; allow the command by a rule, or use mode auto"
+                .to_owned()
+        }
         (Stage::Prepare, Errno::EACCES) => "its directory may not be entered".to_owned(),
         (Stage::Prepare, errno) => format!("its surroundings cannot be set up: {}", errno.desc()),
         (Stage::Execute, Errno::E2BIG) => TOO_LONG.to_owned(),

@@ -87,6 +87,34 @@ impl Listener {
         self.answer(question, 0, 0, 0);
     }
 
+    /// Answers an open with a file that is open here.
+    pub(crate) fn hand_over(&self, id: u64, file: &OwnedFd, close_on_exec: bool) -> Result<(), Errno> {
+        match self.add(id, file, close_on_exec, libc::SECCOMP_ADDFD_FLAG_SEND as u32) {
+            // Both in one step is known since Linux 5.14.
+            Err(Errno::EINVAL) => {
+                let fd = self.add(id, file, close_on_exec, 0)?;
+                self.answer(id, fd.into(), 0, 0);
+                Ok(())
+            }
+            done => done.map(drop),
+        }
+    }
+
+    /// Returns whether the kernel can be answered with a file: since Linux 5.9.
+    pub(crate) fn can_hand_over(&self) -> bool {
+        // No question has this number.
+        self.0.try_clone().is_ok_and(|file| self.add(u64::MAX, &file, true, 0) == Err(Errno::ENOENT))
+    }
+
+    /// Puts a file among those of the process that asked, and returns its number there.
+    #[expect(unsafe_code, reason = "neither nix nor seccompiler has this request")]
+    fn add(&self, id: u64, file: &OwnedFd, close_on_exec: bool, flags: u32) -> Result<i32, Errno> {
+        let newfd_flags = if close_on_exec { libc::O_CLOEXEC as u32 } else { 0 };
+        let added = libc::seccomp_notif_addfd { id, flags, srcfd: file.as_raw_fd() as u32, newfd: 0, newfd_flags };
+        // SAFETY: the kernel reads what it is given.
+        Errno::result(unsafe { libc::ioctl(self.0.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ADDFD, &raw const added) })
+    }
+
     /// Returns whether whoever asked still waits, so that what was read by its number was its own.
     #[expect(unsafe_code, reason = "neither nix nor seccompiler has this request")]
     pub(crate) fn is_waiting(&self, question: u64) -> bool {

@@ -10,13 +10,19 @@
 //! Rules say which programs may run. They speak of names and words: a program has several names ([`forms`]), some of which it cannot choose
 //! ([`identity`]), and by default only what the command itself starts is meant ([`ancestry`]).
 //!
+//! In mode ask a call is held at its first write as well ([`writes`]): the kernel asks about what may change a file ([`write_calls`]), which leads
+//! somewhere ([`write_path`]), where the host is to be asked or not ([`write_zone`]). Opens without a question are carried out here
+//! ([`handed_open`]), so that they lead where they were seen to lead.
+//!
 //! Start with [`Gate`], then [`listener`] (the kernel's questions) and [`process`] (what is read of who asks); [`verdict`] and [`matching`] are plain
 //! functions.
 
 mod ancestry;
+mod asking;
 mod denied;
 mod exit_code;
 mod forms;
+mod handed_open;
 mod identity;
 mod listener;
 mod matching;
@@ -28,6 +34,10 @@ mod rename_folder;
 mod supervise;
 mod ticket;
 mod verdict;
+mod write_calls;
+mod write_path;
+mod write_zone;
+mod writes;
 
 pub(super) use listener::Listener;
 pub(super) use listener::Question;

@@ -30,7 +30,7 @@ const MAX_BYTES: u64 = 256 * 1024;
 const MAX_WORDS: usize = 4096;
 
 /// Longest path, and how much of a word is read at once; the kernel's pages are no smaller.
-const MAX_PATH: usize = 4096;
+pub(super) const MAX_PATH: usize = 4096;
 const PAGE: u64 = 4096;
 
 /// A program that is to be executed, or stands there and has not begun.
@@ -222,7 +222,7 @@ fn words(memory: &File, array: u64) -> io::Result<Arguments> {
 }
 
 /// Reads what ends with a zero byte; `None`: it is longer than that.
-fn text(memory: &File, mut at: u64, most: usize) -> io::Result<Option<Vec<u8>>> {
+pub(super) fn text(memory: &File, mut at: u64, most: usize) -> io::Result<Option<Vec<u8>>> {
     let mut text = Vec::new();
     let mut page = [0; PAGE as usize];
     // Most words are short.
@@ -256,6 +256,22 @@ pub(super) fn executed_by(thread: i32) -> Option<Form> {
 pub(super) fn process_of(thread: i32) -> Option<i32> {
     let status = fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
     status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
+}
+
+/// Returns what a process takes off the mode of what it makes.
+pub(super) fn umask(process: i32) -> u32 {
+    const USUAL: u32 = 0o022;
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let umask = status.lines().find_map(|line| line.strip_prefix("Umask:"));
+    umask.and_then(|umask| u32::from_str_radix(umask.trim(), 8).ok()).unwrap_or(USUAL)
+}
+
+/// Returns whether a process has a terminal of its own; one that is gone has none.
+pub(super) fn has_terminal(process: i32) -> bool {
+    let stat = fs::read(format!("/proc/{process}/stat")).unwrap_or_default();
+    // Its name may hold anything, and ends with the last parenthesis.
+    let fields = stat.rsplit(|&byte| byte == b')').next().unwrap_or_default();
+    fields.split(|&byte| byte == b' ').nth(5).is_some_and(|number| number != b"0")
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::listener::Question;
 use super::process::Program;
 use super::ran::shortened;
 use super::ticket::Ticket;
@@ -12,12 +13,25 @@ use podbay_wire::MAX_QUESTIONS;
 /// Programs that may wait for an answer at once.
 const MOST: usize = 256;
 
-/// What an answer is about: the path that was called, the words, the rule that asks.
+/// What an answer is about.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct About {
-    pub(super) called: Vec<u8>,
-    pub(super) words: Vec<Vec<u8>>,
-    pub(super) rule: String,
+pub(super) enum About {
+    /// A program: the path that was called, the words, the rule that asks.
+    Program { called: Vec<u8>, words: Vec<Vec<u8>>, rule: String },
+    /// All writes of the call, but for those to protected names.
+    Writes,
+    /// Writes to this protected name.
+    Name(BytesPath),
+}
+
+/// For what an answer is waited.
+#[derive(Debug)]
+pub(super) enum Waits {
+    /// A program that is to be executed; it goes on with this.
+    ToBegin(Ticket),
+    /// One that stands there already.
+    Begun,
+    Write(Question),
 }
 
 /// A system call that waits for an answer.
@@ -27,9 +41,10 @@ pub(super) struct Held {
     pub(super) id: u64,
     pub(super) process: i32,
     pub(super) about: About,
+    /// What a yes is about besides, where this is what the question shows.
+    pub(super) opens: Option<About>,
     pub(super) asked: AskedProgram,
-    /// What goes on after a yes, where it has not been executed yet. A program that stands there already needs none.
-    pub(super) ticket: Option<Ticket>,
+    pub(super) waits: Waits,
 }
 
 /// What is known of the answers.
@@ -37,8 +52,8 @@ pub(super) struct Held {
 pub(super) struct Questions {
     held: Vec<Held>,
     answers: HashMap<About, bool>,
-    /// The number of the question that is open, and what it is about.
-    open: Option<(u32, About)>,
+    /// The number of the question that is open, what it is about, and what a yes opens besides.
+    open: Option<(u32, About, Option<About>)>,
     n_asked: u32,
 }
 
@@ -46,11 +61,17 @@ pub(super) struct Questions {
 pub(super) type Numbered = (u32, AskedProgram);
 
 impl Questions {
-    /// Holds a program, and returns the question that is to be asked now. An error is the program and its answer: it was asked about already, or
+    /// Returns what was answered.
+    pub(super) fn answer(&self, about: &About) -> Option<bool> {
+        self.answers.get(about).copied()
+    }
+
+    /// Holds what waits, and returns the question that is to be asked now. An error is what waits and its answer: it was asked about already, or
     /// nobody can be asked.
     pub(super) fn hold(&mut self, held: Held) -> Result<Option<Numbered>, Box<(Held, bool)>> {
-        // What cannot be shown whole, nobody can say yes to.
-        let cannot_be_asked = held.asked.truncated || self.held.len() >= MOST || self.n_asked >= MAX_QUESTIONS;
+        // A yes is to what was shown whole; of a write that is the path.
+        let is_not_whole = held.asked.truncated && held.asked.write.is_none();
+        let cannot_be_asked = is_not_whole || self.held.len() >= MOST || self.n_asked >= MAX_QUESTIONS;
         match self.answers.get(&held.about) {
             Some(&yes) => Err(Box::new((held, yes))),
             None if cannot_be_asked => Err(Box::new((held, false))),
@@ -69,16 +90,17 @@ impl Questions {
         let held = self.held.first().filter(|_| self.n_asked < MAX_QUESTIONS)?;
         let number = self.n_asked;
         self.n_asked += 1;
-        self.open = Some((number, held.about.clone()));
+        self.open = Some((number, held.about.clone(), held.opens.clone()));
         Some((number, held.asked.clone()))
     }
 
     /// Takes an answer; returns all that waited for it, and the next question. One to a question that is not open is about nothing.
     pub(super) fn answered(&mut self, number: u32, yes: bool) -> (Vec<Held>, Option<Numbered>) {
-        let Some((_, about)) = self.open.take_if(|(open, _)| *open == number) else { return (Vec::new(), None) };
+        let Some((_, about, opens)) = self.open.take_if(|(open, ..)| *open == number) else { return (Vec::new(), None) };
         let (answered, waiting) = std::mem::take(&mut self.held).into_iter().partition(|held| held.about == about);
         self.held = waiting;
         self.answers.insert(about, yes);
+        self.answers.extend(opens.filter(|_| yes).map(|opens| (opens, yes)));
         let next = self.next();
         (answered, next)
     }
@@ -108,7 +130,7 @@ mod tests {
     use super::*;
 
     fn held(id: u64, words: &str) -> Held {
-        let about = About { called: Vec::new(), words: vec![words.into()], rule: String::new() };
+        let about = About::Program { called: Vec::new(), words: vec![words.into()], rule: String::new() };
         let asked = AskedProgram {
             argv: vec![words.into()],
             truncated: words.ends_with('…'),
@@ -117,7 +139,7 @@ mod tests {
             rule: String::new(),
             write: None,
         };
-        Held { id, process: 1, about, asked, ticket: None }
+        Held { id, process: 1, about, opens: None, asked, waits: Waits::Begun }
     }
 
     type Holding = Result<Option<Numbered>, Box<(Held, bool)>>;
@@ -155,6 +177,22 @@ mod tests {
         let (answered, next) = questions.answered(1, false);
         assert_eq!((ids(&answered), next), (vec![3, 6], None));
         assert_eq!(is_answered(&questions.hold(held(8, "publish"))), Some(false));
+    }
+
+    #[test]
+    fn a_yes_to_the_writes_of_a_call_is_one_to_the_protected_name_that_was_shown_and_to_no_other() {
+        let mut questions = Questions::default();
+        let name = |path: &str| About::Name(path.into());
+        let write = |id, path: &str| Held { about: About::Writes, opens: Some(name(path)), ..held(id, "make") };
+        assert_eq!(is_asked(&questions.hold(write(1, ".env"))), Some(0));
+        assert!(waits(&questions.hold(write(2, ".npmrc"))));
+        assert_eq!(ids(&questions.answered(0, true).0), [1, 2]);
+        let answered = [About::Writes, name(".env"), name(".npmrc")].map(|about| questions.answer(&about));
+        assert_eq!(answered, [Some(true), Some(true), None]);
+        let mut questions = Questions::default();
+        assert!(questions.hold(write(1, ".env")).is_ok());
+        questions.answered(0, false);
+        assert_eq!([About::Writes, name(".env")].map(|about| questions.answer(&about)), [Some(false), None]);
     }
 
     #[test]

@@ -31,22 +31,18 @@ use super::listener::Asked;
 use super::listener::Listener;
 use super::listener::Question;
 use super::process;
-use super::process::Arguments;
 use super::process::Program;
-use super::questions;
-use super::questions::About;
-use super::questions::Held;
-use super::questions::Numbered;
 use super::questions::Questions;
 use super::ran::Ran;
 use super::rename_folder;
 use super::ticket::Ticket;
 use super::verdict::Verdict;
 use super::verdict::judge;
+use super::write_zone::Zones;
+use super::writes::Writes;
+use crate::call_filter::CHECKPOINT;
 use crate::exit_stop;
-use crate::order::Answered;
-use crate::order::Report;
-use crate::supervisor::tell;
+use crate::order::Order;
 use crate::unix::exit_now;
 use podbay_wire::Because;
 use podbay_wire::Denied;
@@ -55,7 +51,7 @@ use podbay_wire::ExecRule;
 use podbay_wire::Programs;
 
 /// Bytes of the thread's stack; what it reads lies elsewhere.
-const STACK: usize = 256 * 1024;
+pub(super) const STACK: usize = 256 * 1024;
 
 /// How long after it may execute a program a process is expected to stand there with it; one that does not is looked at from outside.
 const BEGINS: Duration = Duration::from_secs(1);
@@ -66,8 +62,12 @@ pub(crate) struct Gate {
     /// Where the kernel asks, once the call's first process has its filter.
     listener: OnceLock<Listener>,
     rules: Vec<ExecRule>,
+    /// The call is held at its first write.
+    pub(super) writes: Option<Writes>,
+    /// Folders are renamed in the kernel's place.
+    pub(super) renames: bool,
     /// Where questions go that the host is to answer.
-    teller: OwnedFd,
+    pub(super) teller: OwnedFd,
     state: Mutex<State>,
     /// Held while a folder is renamed.
     renaming: Mutex<()>,
@@ -76,29 +76,35 @@ pub(crate) struct Gate {
 }
 
 #[derive(Debug)]
-struct State {
+pub(super) struct State {
     ran: Ran,
-    denied: DeniedPrograms,
+    pub(super) denied: DeniedPrograms,
     ancestry: Ancestry,
     identities: Identities,
     /// The process that becomes the call's own shell, as long as it has not.
-    to_begin: Option<i32>,
+    pub(super) to_begin: Option<i32>,
     /// What was let go on and does not stand there yet, by its process.
-    tickets: HashMap<i32, Ticket>,
-    questions: Questions,
+    pub(super) tickets: HashMap<i32, Ticket>,
+    pub(super) questions: Questions,
 }
 
 impl Gate {
-    /// Begins to answer. `main` is the call's first process, whose first program is the call itself, and `path` is its `PATH`.
+    /// Begins to answer. `main` is the call's first process, whose first program is the call itself.
     ///
     /// `first` waits until that process has its filter, and returns where the kernel asks; then what it returns besides lets the process begin.
     pub(crate) fn open(
         first: impl FnOnce() -> (io::Result<Option<Listener>>, OwnedFd) + Send + 'static,
         main: i32,
-        rules: Vec<ExecRule>,
-        path: &[u8],
+        order: &Order,
         teller: OwnedFd,
     ) -> io::Result<Arc<Self>> {
+        let rules = order.rules.clone();
+        let writes = order.write_gate.as_ref().map(|gate| {
+            // What is made for a command gets the mode that the command's own mask leaves.
+            nix::sys::stat::umask(nix::sys::stat::Mode::empty());
+            Writes { zones: Zones::new(gate, &order.workspace, order.variable(b"HOME=")), shell: order.argv.clone() }
+        });
+        let path = order.variable(b"PATH=").unwrap_or_default();
         let state = State {
             ran: Ran::default(),
             denied: DeniedPrograms::default(),
@@ -111,6 +117,8 @@ impl Gate {
         let gate = Arc::new(Self {
             listener: OnceLock::new(),
             rules,
+            writes,
+            renames: order.may_rename(),
             teller,
             state: Mutex::new(state),
             renaming: Mutex::default(),
@@ -158,7 +166,7 @@ impl Gate {
         }
     }
 
-    fn listener(&self) -> &Listener {
+    pub(super) fn listener(&self) -> &Listener {
         self.listener.get().expect("what is asked about came over it")
     }
 
@@ -168,15 +176,14 @@ impl Gate {
             libc::SYS_ptrace if exit_stop::may_stop(question) => self.listener().go_on(id),
             libc::SYS_ptrace => self.listener().refuse(id, Errno::EPERM),
             libc::SYS_execve | libc::SYS_execveat => self.wanted(question),
-            libc::SYS_renameat | libc::SYS_renameat2 => self.rename(question),
-            #[cfg(target_arch = "x86_64")]
-            libc::SYS_rename => self.rename(question),
-            _ => self.begun(question),
+            call if call == CHECKPOINT.0 => self.begun(question),
+            _ if self.writes.is_some() => self.write(question),
+            _ => self.rename(question),
         }
     }
 
     /// Renames a folder in the kernel's place, and leaves everything else to the kernel.
-    fn rename(self: &Arc<Self>, question: &Question) {
+    pub(super) fn rename(self: &Arc<Self>, question: &Question) {
         let id = question.id;
         let Ok(Some((from, to, flags))) = process::folder_to_rename(question) else { return self.listener().go_on(id) };
         if !self.listener().is_waiting(id) {
@@ -261,62 +268,12 @@ impl Gate {
     }
 
     /// Ends a process whose program has not begun.
-    fn end(&self, question: u64, held: Option<&OwnedFd>) {
+    pub(super) fn end(&self, question: u64, held: Option<&OwnedFd>) {
         if let Some(held) = held {
             kill_held(held);
         }
         // Where it cannot be ended it does not get to its memory, and falls over.
         self.listener().refuse(question, Errno::EACCES);
-    }
-
-    /// Holds a program until the host has answered; without a ticket it stands there already.
-    fn ask(&self, state: &mut State, id: u64, process: i32, program: &Program, because: &Because, ticket: Option<Ticket>) {
-        let Because::Rule { rule, .. } = because else { return self.listener().refuse(id, Errno::EACCES) };
-        let about = About { called: program.called.clone(), words: program.argv.words.clone(), rule: rule.clone() };
-        let asked = questions::question(program, process::directory(process), rule);
-        state.questions.retain(|id| self.listener().is_waiting(id));
-        let held = Held { id, process, about, asked, ticket };
-        match state.questions.hold(held) {
-            Ok(next) => self.put(next),
-            Err(answered) => self.settle(state, answered.0, answered.1),
-        }
-    }
-
-    fn put(&self, next: Option<Numbered>) {
-        if let Some((question, program)) = next {
-            tell(&self.teller, &Report::Asks { question, program: Box::new(program) });
-        }
-    }
-
-    /// Takes the host's answer.
-    pub(crate) fn answered(&self, Answered { question, go_on }: Answered) {
-        let mut state = self.state();
-        state.questions.retain(|id| self.listener().is_waiting(id));
-        let (answered, next) = state.questions.answered(question, go_on);
-        for held in answered {
-            self.settle(&mut state, held, go_on);
-        }
-        self.put(next);
-        for held in state.questions.given_up() {
-            self.settle(&mut state, held, false);
-        }
-    }
-
-    fn settle(&self, state: &mut State, held: Held, yes: bool) {
-        let Held { id, process, about, ticket, .. } = held;
-        if yes {
-            if let Some(ticket) = ticket {
-                state.tickets.insert(process, ticket.allowed());
-            }
-            return self.listener().go_on(id);
-        }
-        let argv = Arguments { words: about.words, truncated: false };
-        state.denied.add(&argv, Because::Refused { rule: about.rule }, ticket.is_none());
-        if ticket.is_some() {
-            self.listener().refuse(id, Errno::EACCES);
-        } else if self.listener().is_waiting(id) {
-            self.end(id, hold(process).as_ref());
-        }
     }
 
     /// Judges what a process executes by now, and notes it; returns why it may not.
@@ -365,7 +322,7 @@ impl Gate {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -68,6 +68,7 @@ async fn run_to_end(session: &Session, bash: &Bash, line: &mut Line) -> Result<C
         report: shell.report_descriptor(),
         gated: true,
         rules: bash.rules.clone(),
+        write_gate: bash.write_gate.clone(),
         ..Order::default()
     };
     let plan = Plan {
@@ -302,6 +303,18 @@ fn prepare<'session>(session: &'session Session, bash: &Bash) -> Result<Ready<'s
     };
     let mut environment = session.environment.clone();
     environment.push(b"TERM=dumb".to_vec());
+    if let Some(gate) = &bash.write_gate {
+        let invalid = |field: &str, problem: &str| Fault::Invalid { field: field.to_owned(), problem: problem.to_owned() };
+        if gate.is_too_much() {
+            return Err(invalid("write_gate", "holds more patterns than may go with a call; name folders instead of their files"));
+        }
+        if bash.background {
+            let problem = "the call ends while it still runs, so that it cannot be held at its first write: ask about the whole command";
+            return Err(invalid("background", problem));
+        }
+        // `git status` would write down what it has seen.
+        environment.push(b"GIT_OPTIONAL_LOCKS=0".to_vec());
+    }
     Ok(Ready { shell, directory, environment })
 }
 

@@ -73,6 +73,13 @@ impl TestGuest {
         Self::begin(workspace, spawner, setup).await
     }
 
+    /// Starts one whose commands have no filter that asks, because a process around them has a listener already.
+    pub(crate) async fn below_a_listener() -> Self {
+        let workspace = TempDir::new().expect("a folder for the project");
+        let (spawner, setup) = setup_by(workspace.path(), below_listener);
+        Self::begin(workspace, spawner, setup).await
+    }
+
     async fn begin(workspace: TempDir, spawner: Child, setup: Setup) -> Self {
         let (ours, theirs) = tokio::io::duplex(IN_FLIGHT);
         let (reader, writer) = tokio::io::split(theirs);
@@ -135,6 +142,30 @@ fn setup_by(workspace: &Path, start: impl FnOnce(Command) -> Child) -> (Child, S
         build: build_id(),
     };
     (spawner, setup)
+}
+
+/// Starts a spawner below a filter with a listener, which is asked about a call that no test makes.
+#[expect(unsafe_code, reason = "neither libc nor nix has this call")]
+fn below_listener(mut spawner: Command) -> Child {
+    let step = |code: u32, jf: u8, k: u32| libc::sock_filter { code: code as u16, jt: 0, jf, k };
+    let steps = [
+        step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0),
+        step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 1, libc::SYS_acct as u32),
+        step(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_USER_NOTIF),
+        step(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ALLOW),
+    ];
+    // A filter is a thread's own, and passes to what that thread starts.
+    let filtered = std::thread::spawn(move || {
+        nix::sys::prctl::set_no_new_privs().expect("set");
+        let filter = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_ptr().cast_mut() };
+        let flags = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
+        // SAFETY: the kernel reads the filter and its steps, which outlive the call.
+        let listener = unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, &raw const filter) };
+        assert!(listener >= 0, "filtered: {}", std::io::Error::last_os_error());
+        // The listener stays open for as long as the tests run.
+        spawner.spawn().expect("the spawner starts")
+    });
+    filtered.join().expect("no panic")
 }
 
 /// A command with generous limits.
