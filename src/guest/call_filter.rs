@@ -6,6 +6,8 @@
 //! One option of `ptrace` can keep processes from ending, so that the supervisor is asked about it: see [`exit_stop`](super::exit_stop). And
 //! it is asked about each program that begins, and about writes: see [`gate`](super::gate). One filter asks about all of it, since a process can
 //! have one that asks.
+//!
+//! `kill` of all processes at once is refused here, and not to the supervisor, which uses it.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -47,6 +49,9 @@ pub(super) const fn argument(index: u32) -> u32 {
 }
 
 const LANDLOCK: [i64; 3] = [libc::SYS_landlock_create_ruleset, libc::SYS_landlock_add_rule, libc::SYS_landlock_restrict_self];
+
+/// What `kill` is given for all processes that the caller may signal, as a number of 32 bits.
+const EVERY_PROCESS: u32 = u32::MAX;
 
 const EPERM: u32 = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
 pub(super) const ENOSYS: u32 = libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32;
@@ -132,6 +137,11 @@ fn program(tracing: Tracing, asked: Option<Watched>) -> Vec<sock_filter> {
         step(HAS, TRACE_EXIT, 1, 0),
         step(ANSWER, ptrace, 0, 0),
         step(ANSWER, trace_exit, 0, 0),
+        step(IS, libc::SYS_kill as u32, 0, 4),
+        step(LOAD, argument(0), 0, 0),
+        step(IS, EVERY_PROCESS, 0, 1),
+        step(ANSWER, EPERM, 0, 0),
+        step(ANSWER, ALLOW, 0, 0),
     ]);
     if asked.is_some_and(|asked| asked.execs) {
         steps.extend([libc::SYS_execve, libc::SYS_execveat].iter().flat_map(|&call| answer_to(call, ASK)));
@@ -196,6 +206,17 @@ mod tests {
             for call in LANDLOCK {
                 assert_eq!(called(call, [-1; 4]), Errno::ENOSYS);
             }
+        });
+    }
+
+    #[test]
+    fn all_processes_cannot_be_signalled_at_once_and_one_can() {
+        alone(|| {
+            apply(Tracing::Refused, Watched::default()).expect("applied");
+            // Signal 0 is sent to no process.
+            let signalled = |process: i64| called(libc::SYS_kill, [process, 0, 0, 0]);
+            assert_eq!((signalled(-1), signalled(0xffff_ffff), signalled(i64::from(i32::MAX))), (Errno::EPERM, Errno::EPERM, Errno::ESRCH));
+            nix::sys::signal::kill(nix::unistd::getpid(), None).expect("this one");
         });
     }
 

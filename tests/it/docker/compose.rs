@@ -27,6 +27,7 @@ use serde_json::Value;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use super::signal_all;
 use super::test_box::TestBox;
 use super::test_box::build_image;
 use super::test_box::docker;
@@ -299,9 +300,9 @@ fn a_command_cannot_pass_for_a_controller_or_end_the_workspace() {
     assert!(text.contains("direct b''") && text.contains("ended b''"), "{text}");
     // The control: from another container the same socket answers, which every call here shows.
     let first = compose.inspect("workspace")["State"]["Pid"].clone();
-    let text = compose.bash("python3 -c 'import os; os.kill(-1, 9)'; sleep 30");
+    let text = compose.bash(&format!("{}; sleep 30", signal_all(9)));
     assert!(text.contains("joined again"), "{text}");
-    let text = compose.bash("python3 -c 'import os; os.kill(-1, 19)'; sleep 30");
+    let text = compose.bash(&format!("{}; sleep 30", signal_all(19)));
     assert!(text.contains("limit of 10 s") || text.contains("joined again"), "{text}");
     compose.bash("rm /run/podbay/socket/guest.sock; ln -s /elsewhere /run/podbay/socket/guest.sock");
     assert_eq!(compose.bash("ls -l /run/podbay/socket | grep -c ^s"), "1\n");

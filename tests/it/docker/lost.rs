@@ -6,6 +6,7 @@ use std::time::Instant;
 use nix::sys::signal::Signal;
 use serde_json::json;
 
+use super::signal_all;
 use super::test_box::TestBox;
 use super::test_box::alone_with_gc;
 use super::test_box::docker;
@@ -138,15 +139,14 @@ fn attack(command: &str, n_boxes: usize) {
 
 #[test]
 fn a_command_that_kills_everything_loses_its_box_and_no_more() {
-    attack("python3 -c 'import os; os.kill(-1, 9)'; sleep 30", 1);
+    attack(&format!("{}; sleep 30", signal_all(9)), 1);
 }
 
 /// Whoever kills everything is told of it at once, so that the call after it works.
 #[test]
 fn the_call_after_one_that_killed_everything_works() {
-    // From Python: `kill -9 -1` itself is a blocked command.
-    let kill = "python3 -c 'import os; os.kill(-1, 9)'";
-    let attacks = [kill.to_owned(), format!("{kill}; sleep 30"), format!("setsid {kill} & sleep 30"), format!("exec {kill}")];
+    let kill = signal_all(9);
+    let attacks = [kill.clone(), format!("{kill}; sleep 30"), format!("setsid {kill} & sleep 30"), format!("exec {kill}")];
     let Some(env) = TestBox::new() else { return };
     let mut model = ScriptedModel::new();
     for attack in &attacks {
@@ -169,7 +169,7 @@ fn the_call_after_one_that_killed_everything_works() {
 #[test]
 fn a_command_that_stops_everything_does_not_stop_us() {
     // What is stopped is woken.
-    attack("python3 -c 'import os; os.kill(-1, 19)'; sleep 30", 0);
+    attack(&format!("{}; sleep 30", signal_all(19)), 0);
 }
 
 #[test]

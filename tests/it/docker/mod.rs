@@ -111,6 +111,11 @@ async fn connect() -> Option<Engine> {
     Some(Engine::connect(&engine::Options::default(), &CancellationToken::new()).await.expect("an engine, or PODBAY_TEST_DOCKER=0"))
 }
 
+/// Returns a command that sends a signal to all processes but PID 1 and itself, one after the other: `kill` of all at once is refused.
+fn signal_all(signal: u8) -> String {
+    format!("bash -c 'for p in /proc/[0-9]*; do p=${{p#/proc/}}; case $p in 1|$$) ;; *) kill -{signal} $p ;; esac; done' 2>/dev/null")
+}
+
 /// Prints what takes long, so that a slow test says why.
 #[expect(clippy::print_stderr, reason = "the test harness keeps it until a test fails")]
 fn progress() -> ProgressSink {

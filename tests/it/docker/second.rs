@@ -11,6 +11,7 @@ use nix::sys::signal::Signal;
 use serde_json::json;
 
 use super::leftovers::another_build;
+use super::signal_all;
 use super::test_box::TestBox;
 use super::test_box::alone_with_gc;
 use super::test_box::docker;
@@ -275,7 +276,7 @@ fn a_shared_box_that_its_guest_gave_up_goes_for_everybody() {
     up(&env, &model, &[]);
     let container = env.container();
     let attack = |command: &str| run(&mut env.here(&["call", "bash", &json!({ "command": command }).to_string()])).expect(1).text();
-    let text = attack("python3 -c 'import os; os.kill(-1, 9)'; sleep 30");
+    let text = attack(&format!("{}; sleep 30", signal_all(9)));
     assert!(text.contains("joined again"), "{text}");
     assert_eq!(env.container(), container, "only the way in was lost");
     let text = attack("kill -9 $(grep PPid /proc/$PPID/status | tr -dc 0-9); sleep 30");
