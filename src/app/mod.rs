@@ -31,11 +31,13 @@ mod resume;
 mod review;
 mod rules;
 mod run;
+mod seat;
 mod serve_model;
 mod services;
 mod sessions;
 mod settings;
 mod shell;
+mod sitting;
 mod undo;
 mod veil;
 

@@ -14,7 +14,7 @@ use super::exit_code;
 use super::model;
 use super::models;
 use super::resume::Aim;
-use super::run::sit_down;
+use super::sitting::sit_down;
 use podbay_engine::Engine;
 use podbay_engine::Provision;
 use podbay_event::Kind;

@@ -1,5 +1,4 @@
 use std::collections::VecDeque;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::PoisonError;
@@ -14,17 +13,14 @@ use super::Error;
 use super::Options;
 use super::Socket;
 use super::Spec;
-use super::attach;
 use super::base::Base;
 use super::by_turn;
 use super::covering::Covering;
 use super::docker::Running;
-use super::enforced;
 use super::entries::Entries;
 use super::git;
 use super::git::SessionGit;
 use super::held::Held;
-use super::keeper::Purpose;
 use super::link;
 use super::link::Asks;
 use super::link::Link;
@@ -61,9 +57,9 @@ pub(super) struct Inner {
     pub(super) base: Base,
     pub(super) haste: OnceLock<CancellationToken>,
     /// What was free on the project's disk then.
-    began: OnceLock<DiskBegan>,
+    pub(super) began: OnceLock<DiskBegan>,
     /// What is to be said of an environment that was not joined.
-    beside: OnceLock<String>,
+    pub(super) beside: OnceLock<String>,
     /// Ends the search through what of the project there was no time for at the start.
     pub(super) searching: CancellationToken,
     /// Of a session whose turns go into the project.
@@ -81,7 +77,7 @@ pub(super) enum Way {
 
 impl Way {
     /// Returns what stands in the project now; nothing where the project is not ours to look at.
-    fn entries(&self) -> Entries {
+    pub(super) fn entries(&self) -> Entries {
         match self {
             Self::Engine(made) => Entries::of(&made.spec.project),
             Self::Attached(_) => Entries::default(),
@@ -130,6 +126,11 @@ pub(super) struct State {
 }
 
 impl State {
+    /// Before the first box, in a project where this stands.
+    pub(super) fn new(entries: Entries) -> Self {
+        Self { entries, git_was_away: !entries.has_git(), ..Self::default() }
+    }
+
     /// No other box is made from now on.
     pub(super) fn end(&mut self) {
         self.closed = true;
@@ -150,20 +151,6 @@ impl State {
     }
 }
 
-/// What a person should be told when the first box has started.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Started {
-    pub facts: Facts,
-    pub warnings: Vec<String>,
-    pub duration: Duration,
-    /// Whether it is the box of `podbay up`.
-    pub joined: bool,
-    /// Paths of the project that commands cannot read.
-    pub hidden: Vec<String>,
-    /// Those of them that git tracks.
-    pub tracked: Vec<String>,
-}
-
 /// A box that answers.
 struct Living {
     link: Link,
@@ -173,118 +160,6 @@ struct Living {
 }
 
 impl Sandbox {
-    /// Starts the box, or joins that of `podbay up` where there is one of the same making. `records` is the folder in which it is remembered
-    /// what the boxes of projects cover.
-    #[boxed]
-    pub async fn start(
-        engine: &Engine,
-        spec: &Spec,
-        options: &Options,
-        labels: Labels,
-        records: &Path,
-        sink: Sink,
-        cancel: &CancellationToken,
-    ) -> Result<(Self, Started), Error> {
-        // Who takes no turns has nothing that could be taken back.
-        let purpose = match labels.session {
-            Some(_) if spec.is_by_turn() => Purpose::Restore,
-            Some(_) => Purpose::Keep,
-            None => Purpose::Look,
-        };
-        let covering = Covering::new(options, records, &spec.project, purpose);
-        let mut git = None;
-        if let (Some(session), Some(git_options)) = (&labels.session, &spec.git) {
-            let within = options.start_timeout.duration();
-            // Whoever works on a copy does not hold the project, and takes nothing over.
-            let left =
-                if spec.is_held_back() { Vec::new() } else { git::settle_left(engine, spec, &labels, git_options, within, cancel).await };
-            for ended in left {
-                let told = match ended {
-                    Ok(ended) => ended.told().into_iter().chain(ended.told_what_may_run()).collect(),
-                    Err((name, error)) => vec![git::Ended::failed(&name, &error)],
-                };
-                for kind in told {
-                    sink(kind.into());
-                }
-            }
-            git = if !spec.is_held_back() {
-                Some(SessionGit::new(session, git_options.clone()))
-            } else if spec.has_git_folder() {
-                Some(SessionGit::of_review(session, git_options.clone()))
-            } else {
-                None
-            };
-        }
-        let way = Way::Engine(Box::new(Made {
-            engine: engine.clone(),
-            spec: spec.clone(),
-            labels,
-            covering,
-            git,
-            view: std::sync::Mutex::default(),
-        }));
-        Self::begin(way, options, sink, cancel).await
-    }
-
-    /// Joins a box that somebody else keeps. When its end of the line is lost it is joined again.
-    #[boxed]
-    pub async fn attach(socket: &Socket, options: &Options, sink: Sink, cancel: &CancellationToken) -> Result<(Self, Started), Error> {
-        Self::begin(Way::Attached(socket.clone()), options, sink, cancel).await
-    }
-
-    async fn begin(way: Way, options: &Options, sink: Sink, cancel: &CancellationToken) -> Result<(Self, Started), Error> {
-        let begun = Instant::now();
-        // Looked at first: what changes while the box is made counts as changed.
-        let entries = way.entries();
-        let state = Arc::new(Mutex::new(State { entries, git_was_away: !entries.has_git(), ..State::default() }));
-        let inner = Inner {
-            way,
-            options: options.clone(),
-            sink,
-            turn: Turn::default(),
-            base: Base::default(),
-            haste: OnceLock::new(),
-            began: OnceLock::new(),
-            beside: OnceLock::new(),
-            searching: CancellationToken::new(),
-            progress: std::sync::Mutex::default(),
-            state,
-        };
-        let running = match inner.make(cancel).await {
-            Ok(running) => running,
-            Err(error) => {
-                inner.close_keeper().await;
-                inner.forget_git().await;
-                return Err(error);
-            }
-        };
-        let (mut hidden, mut tracked) = (Vec::new(), Vec::new());
-        let warnings = match &inner.way {
-            Way::Engine(made) => {
-                let (covered, uncovered) = made.covering.told().await;
-                hidden = covered;
-                let mut notes = Vec::new();
-                if let Some(git) = &made.git {
-                    tracked = git.tracked(&hidden).await;
-                    notes = git.seal().await;
-                }
-                let no_git = made.labels.session.as_ref().and_then(|_| git::why_no_git(&made.spec.project)).into_iter().collect();
-                [made.spec.warnings.clone(), enforced::missing(&made.spec, &running.facts), uncovered, notes, no_git].concat()
-            }
-            Way::Attached(_) => {
-                let floor = enforced::floor(options.disk_limits(), &running.facts);
-                attach::warnings(&running.facts).into_iter().chain(floor).collect()
-            }
-        };
-        let warnings = inner.beside.get().cloned().into_iter().chain(warnings).collect();
-        let started =
-            Started { facts: running.facts.clone(), warnings, duration: begun.elapsed(), joined: !running.owned, hidden, tracked };
-        inner.state.lock().await.running = Some(running);
-        let sandbox = Self { inner: Arc::new(inner) };
-        sandbox.search_on();
-        Ok((sandbox, started))
-    }
-
     /// Names the token by which cancelled calls get no more time to end by themselves. The first one counts.
     pub fn hurry_at(&self, haste: &CancellationToken) {
         let _ = self.inner.haste.set(haste.clone());
@@ -497,13 +372,13 @@ impl Sandbox {
 }
 
 impl Inner {
-    async fn close_keeper(&self) {
+    pub(super) async fn close_keeper(&self) {
         if let Way::Engine(made) = &self.way {
             made.covering.close().await;
         }
     }
 
-    async fn forget_git(&self) {
+    pub(super) async fn forget_git(&self) {
         if let Way::Engine(made) = &self.way
             && let Some(git) = &made.git
         {

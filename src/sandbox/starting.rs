@@ -1,0 +1,161 @@
+//! A session's sandbox is had for the first time: what is settled before, and what a person is told.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::OnceLock;
+use std::time::Duration;
+use std::time::Instant;
+
+use async_recursion::async_recursion as boxed;
+use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use super::Error;
+use super::Options;
+use super::Socket;
+use super::Spec;
+use super::attach;
+use super::base::Base;
+use super::covering::Covering;
+use super::enforced;
+use super::git;
+use super::git::SessionGit;
+use super::keeper::Purpose;
+use super::kept::Inner;
+use super::kept::Made;
+use super::kept::Sandbox;
+use super::kept::State;
+use super::kept::Way;
+use super::turns::Turn;
+use podbay_engine::Engine;
+use podbay_engine::Labels;
+use podbay_event::Sink;
+use podbay_wire::message::Facts;
+
+/// What a person should be told when the first box has started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Started {
+    pub facts: Facts,
+    pub warnings: Vec<String>,
+    pub duration: Duration,
+    /// Whether it is the box of `podbay up`.
+    pub joined: bool,
+    /// Paths of the project that commands cannot read.
+    pub hidden: Vec<String>,
+    /// Those of them that git tracks.
+    pub tracked: Vec<String>,
+}
+
+impl Sandbox {
+    /// Starts the box, or joins that of `podbay up` where there is one of the same making. `records` is the folder in which it is remembered
+    /// what the boxes of projects cover.
+    #[boxed]
+    pub async fn start(
+        engine: &Engine,
+        spec: &Spec,
+        options: &Options,
+        labels: Labels,
+        records: &Path,
+        sink: Sink,
+        cancel: &CancellationToken,
+    ) -> Result<(Self, Started), Error> {
+        // Who takes no turns has nothing that could be taken back.
+        let purpose = match labels.session {
+            Some(_) if spec.is_by_turn() => Purpose::Restore,
+            Some(_) => Purpose::Keep,
+            None => Purpose::Look,
+        };
+        let covering = Covering::new(options, records, &spec.project, purpose);
+        let mut git = None;
+        if let (Some(session), Some(git_options)) = (&labels.session, &spec.git) {
+            let within = options.start_timeout.duration();
+            // Whoever works on a copy does not hold the project, and takes nothing over.
+            let left =
+                if spec.is_held_back() { Vec::new() } else { git::settle_left(engine, spec, &labels, git_options, within, cancel).await };
+            for ended in left {
+                let told = match ended {
+                    Ok(ended) => ended.told().into_iter().chain(ended.told_what_may_run()).collect(),
+                    Err((name, error)) => vec![git::Ended::failed(&name, &error)],
+                };
+                for kind in told {
+                    sink(kind.into());
+                }
+            }
+            git = if !spec.is_held_back() {
+                Some(SessionGit::new(session, git_options.clone()))
+            } else if spec.has_git_folder() {
+                Some(SessionGit::of_review(session, git_options.clone()))
+            } else {
+                None
+            };
+        }
+        let way = Way::Engine(Box::new(Made {
+            engine: engine.clone(),
+            spec: spec.clone(),
+            labels,
+            covering,
+            git,
+            view: std::sync::Mutex::default(),
+        }));
+        Self::begin(way, options, sink, cancel).await
+    }
+
+    /// Joins a box that somebody else keeps. When its end of the line is lost it is joined again.
+    #[boxed]
+    pub async fn attach(socket: &Socket, options: &Options, sink: Sink, cancel: &CancellationToken) -> Result<(Self, Started), Error> {
+        Self::begin(Way::Attached(socket.clone()), options, sink, cancel).await
+    }
+
+    async fn begin(way: Way, options: &Options, sink: Sink, cancel: &CancellationToken) -> Result<(Self, Started), Error> {
+        let begun = Instant::now();
+        // Looked at first: what changes while the box is made counts as changed.
+        let entries = way.entries();
+        let state = Arc::new(Mutex::new(State::new(entries)));
+        let inner = Inner {
+            way,
+            options: options.clone(),
+            sink,
+            turn: Turn::default(),
+            base: Base::default(),
+            haste: OnceLock::new(),
+            began: OnceLock::new(),
+            beside: OnceLock::new(),
+            searching: CancellationToken::new(),
+            progress: std::sync::Mutex::default(),
+            state,
+        };
+        let running = match inner.make(cancel).await {
+            Ok(running) => running,
+            Err(error) => {
+                inner.close_keeper().await;
+                inner.forget_git().await;
+                return Err(error);
+            }
+        };
+        let (mut hidden, mut tracked) = (Vec::new(), Vec::new());
+        let warnings = match &inner.way {
+            Way::Engine(made) => {
+                let (covered, uncovered) = made.covering.told().await;
+                hidden = covered;
+                let mut notes = Vec::new();
+                if let Some(git) = &made.git {
+                    tracked = git.tracked(&hidden).await;
+                    notes = git.seal().await;
+                }
+                let no_git = made.labels.session.as_ref().and_then(|_| git::why_no_git(&made.spec.project)).into_iter().collect();
+                [made.spec.warnings.clone(), enforced::missing(&made.spec, &running.facts), uncovered, notes, no_git].concat()
+            }
+            Way::Attached(_) => {
+                let floor = enforced::floor(options.disk_limits(), &running.facts);
+                attach::warnings(&running.facts).into_iter().chain(floor).collect()
+            }
+        };
+        let warnings = inner.beside.get().cloned().into_iter().chain(warnings).collect();
+        let started =
+            Started { facts: running.facts.clone(), warnings, duration: begun.elapsed(), joined: !running.owned, hidden, tracked };
+        inner.state.lock().await.running = Some(running);
+        let sandbox = Self { inner: Arc::new(inner) };
+        sandbox.search_on();
+        Ok((sandbox, started))
+    }
+}
