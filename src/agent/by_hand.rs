@@ -13,6 +13,8 @@ use podbay_tools::Pipeline;
 #[derive(Debug)]
 pub struct ByHand {
     pub status: CallStatus,
+    /// Something of it was carried out.
+    pub has_begun: bool,
     /// What the person reads of it; of a command the model does too, with their next message.
     pub text: String,
 }
@@ -44,6 +46,6 @@ impl Agent {
         let finished = self.pipeline.run_by_hand(&call, &interrupt.step()).await;
         interrupt.idle();
         let finished = finished.map_err(Failure::Sandbox)?;
-        Ok(ByHand { status: finished.status, text: finished.text })
+        Ok(ByHand { status: finished.status, has_begun: finished.has_begun, text: finished.text })
     }
 }

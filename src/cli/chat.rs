@@ -92,7 +92,7 @@ pub(super) async fn chat(flags: SessionFlags) -> Result<u8, app::Error> {
             Line::Run(command) => {
                 match chat.run_by_hand(&command, &interrupt).await {
                     // Why stands above already; what else the model reads of it is said to a model.
-                    Ok(ran) if ran.status == CallStatus::Denied => super::say("The command was not run.\n"),
+                    Ok(ran) if ran.status == CallStatus::Denied && !ran.has_begun => super::say("The command was not run.\n"),
                     Ok(ran) if !setup.config.ui.stream_during_tools => {
                         super::say(&format!("{}\n", text::clean(&ran.text)));
                     }

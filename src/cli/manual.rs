@@ -118,7 +118,7 @@ pub(super) const PAGES: &[Page] = &[
         codes: Codes::Own(&[
             ("0", "done"),
             ("1", "the call failed or is not valid"),
-            ("4", "it was denied"),
+            ("4", "it was denied, or met a rule that denies in its middle"),
             ("5", "no sandbox could be had"),
         ]),
     },

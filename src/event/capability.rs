@@ -1,6 +1,8 @@
 use serde::Deserialize;
 use serde::Serialize;
 
+use podbay_wire::WriteChange;
+
 /// What carrying out an action needs; policy derives it and a person is asked about it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "capability", rename_all = "snake_case")]
@@ -36,6 +38,17 @@ pub enum Capability {
         /// The rule that asks.
         rule: String,
     },
+    /// A write for which a program waits in the middle of a call, as the sandbox tells it.
+    HeldWrite {
+        path: String,
+        change: WriteChange,
+        /// Whether the name is a protected one, so that a yes opens this write alone.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        protected: bool,
+        program: String,
+        file: String,
+        directory: String,
+    },
 }
 
 impl Capability {
@@ -60,8 +73,37 @@ impl Capability {
             Self::RunProgram { program, file, directory, rule } => {
                 format!("run the program `{program}` ({file}) in {directory}, about which the rule `{rule}` asks")
             }
+            Self::HeldWrite { path, change, protected, program, .. } => {
+                format!("let `{program}` {}{}", changing(*change, path), if *protected { ", a protected name" } else { "" })
+            }
             Self::GatedGit { operation } => format!("run git {operation}"),
         }
+    }
+
+    /// Returns what a program that waits in the middle of a call wants; `None` for what a call needs before it begins.
+    pub fn wanted(&self) -> Option<String> {
+        match self {
+            Self::RunProgram { program, file, directory, rule } => {
+                Some(format!("`{program}` ({file}) wants to run in {directory}, and the rule `{rule}` asks about it"))
+            }
+            Self::HeldWrite { path, change, protected, program, .. } => {
+                let protected = if *protected { ", which is a protected name" } else { "" };
+                Some(format!("`{program}` wants to {}{protected}", changing(*change, path)))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Says what becomes of a file: "remove build/x.o".
+fn changing(change: WriteChange, path: &str) -> String {
+    match change {
+        WriteChange::Write => format!("write {path}"),
+        WriteChange::Remove => format!("remove {path}"),
+        WriteChange::Rename => format!("rename {path}"),
+        WriteChange::MakeFolder => format!("make the folder {path}"),
+        WriteChange::Link => format!("make the link {path}"),
+        WriteChange::Attributes => format!("change the mode, owner or times of {path}"),
     }
 }
 
@@ -77,6 +119,28 @@ pub enum Decision {
 #[cfg(test)]
 mod tests {
     use super::Capability;
+    use super::WriteChange;
+
+    #[test]
+    fn a_held_write_says_what_becomes_of_which_file() {
+        let wanted = |change, protected| {
+            let words = ["build/x.o", "make test", "/usr/bin/make", "/workspace"].map(str::to_owned);
+            let [path, program, file, directory] = words;
+            Capability::HeldWrite { path, change, protected, program, file, directory }.wanted().expect("it waits")
+        };
+        for (change, words) in [
+            (WriteChange::Write, "write build/x.o"),
+            (WriteChange::Remove, "remove build/x.o"),
+            (WriteChange::Rename, "rename build/x.o"),
+            (WriteChange::MakeFolder, "make the folder build/x.o"),
+            (WriteChange::Link, "make the link build/x.o"),
+            (WriteChange::Attributes, "change the mode, owner or times of build/x.o"),
+        ] {
+            assert_eq!(wanted(change, false), format!("`make test` wants to {words}"));
+        }
+        assert_eq!(wanted(WriteChange::Write, true), "`make test` wants to write build/x.o, which is a protected name");
+        assert_eq!(Capability::WriteFiles.wanted(), None);
+    }
 
     #[test]
     fn a_host_is_named_or_it_is_said_that_none_is_known() {

@@ -34,6 +34,8 @@ pub enum Lasting {
         /// Whether it can be remembered for the project.
         always: bool,
     },
+    /// For the call that runs and waits in its middle; `means` says for what of it.
+    InCall { means: String },
 }
 
 /// What a person says to a question about one call.

@@ -227,6 +227,7 @@ pub enum Kind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
+    /// What was decided about a call before it begins, or was denied to it in its middle: then it stands right before its end.
     CallDecided {
         call: String,
         name: String,
@@ -252,11 +253,15 @@ pub enum Kind {
     },
     /// Which programs the call started, as the sandbox tells it; right before its end.
     CallRan {
+        /// Empty for a hook that is about no call.
         call: String,
         programs: Vec<Program>,
         /// How often others were started than are listed.
         #[serde(default, skip_serializing_if = "is_none")]
         n_more: u64,
+        /// The command of the settings that started them, where it was not the call itself.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hook: Option<String>,
     },
     CallFinished {
         call: String,

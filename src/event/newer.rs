@@ -24,8 +24,15 @@ const WORDS: [Newer; 4] = [
     Newer { kind: "permission_answered", field: "answer", word: "deny_session", older: "deny", beside: "lasts" },
 ];
 
+/// Capabilities that came later: a question about one of them stands in [`IN_CALL`], and older readers see one about nothing.
+const CAPABILITIES: [&str; 2] = ["run_program", "held_write"];
+
+/// Where they stand in a `permission_asked`.
+const IN_CALL: &str = "in_call";
+
 /// Writes newer words as older ones with the newer beside them.
 pub(super) fn put_apart(fields: &mut Map<String, Value>) {
+    put_capabilities_apart(fields);
     let find = |newer: &&Newer| is(fields, "type", newer.kind) && is(fields, newer.field, newer.word);
     let Some(newer) = WORDS.iter().find(find) else { return };
     fields.insert(newer.field.to_owned(), newer.older.into());
@@ -34,11 +41,32 @@ pub(super) fn put_apart(fields: &mut Map<String, Value>) {
 
 /// Reads what [`put_apart`] wrote. A word beside that nobody knows yet is passed over.
 pub(super) fn put_together(fields: &mut Map<String, Value>) {
+    if is(fields, "type", "permission_asked")
+        && let Some(Value::Array(later)) = fields.remove(IN_CALL)
+        && let Some(Value::Array(capabilities)) = fields.get_mut("capabilities")
+    {
+        // One that nobody knows yet is passed over, like a word.
+        let is_known = |capability: &Value| capability["capability"].as_str().is_some_and(|word| CAPABILITIES.contains(&word));
+        capabilities.extend(later.into_iter().filter(is_known));
+    }
     let find =
         |newer: &&Newer| is(fields, "type", newer.kind) && is(fields, newer.field, newer.older) && is(fields, newer.beside, newer.word);
     let Some(newer) = WORDS.iter().find(find) else { return };
     fields.insert(newer.field.to_owned(), newer.word.into());
     fields.remove(newer.beside);
+}
+
+fn put_capabilities_apart(fields: &mut Map<String, Value>) {
+    if !is(fields, "type", "permission_asked") {
+        return;
+    }
+    let Some(Value::Array(capabilities)) = fields.get_mut("capabilities") else { return };
+    let is_later = |capability: &Value| capability["capability"].as_str().is_some_and(|word| CAPABILITIES.contains(&word));
+    let (later, first) = std::mem::take(capabilities).into_iter().partition::<Vec<_>, _>(is_later);
+    *capabilities = first;
+    if !later.is_empty() {
+        fields.insert(IN_CALL.to_owned(), Value::Array(later));
+    }
 }
 
 fn is(fields: &Map<String, Value>, key: &str, word: &str) -> bool {
@@ -49,8 +77,10 @@ fn is(fields: &Map<String, Value>, key: &str, word: &str) -> bool {
 mod tests {
     use super::super::Answer;
     use super::super::CallStatus;
+    use super::super::Capability;
     use super::super::Event;
     use super::super::Kind;
+    use podbay_wire::WriteChange;
 
     #[track_caller]
     fn check(kind: Kind, json: &str) {
@@ -91,5 +121,26 @@ mod tests {
         let line = r#"{"type":"permission_answered","at":"2026-11-22T10:00:00Z","call":"c1","answer":"deny","lasts":"deny_for_a_year"}"#;
         let event: Event = serde_json::from_str(line).expect("reads");
         assert_eq!(event.kind, Kind::PermissionAnswered { call: "c1".into(), answer: Answer::Deny, reason: None });
+    }
+
+    #[test]
+    fn what_a_program_of_a_call_wants_stands_in_a_field_of_its_own() {
+        let path = || "a".to_owned();
+        let held = Capability::HeldWrite {
+            path: path(),
+            change: WriteChange::Write,
+            protected: false,
+            program: path(),
+            file: path(),
+            directory: path(),
+        };
+        check(
+            Kind::PermissionAsked { call: "c".into(), capabilities: vec![held] },
+            r#"{"type":"permission_asked","at":"2026-11-22T10:00:00Z","call":"c","capabilities":[],"in_call":[{"capability":"held_write","path":"a","change":"write","program":"a","file":"a","directory":"a"}]}"#,
+        );
+        let unknown =
+            r#"{"type":"permission_asked","at":"2026-11-22T10:00:00Z","call":"c","capabilities":[],"in_call":[{"capability":"fly"}]}"#;
+        let event = serde_json::from_str::<Event>(unknown).expect("reads");
+        assert_eq!(event.kind, Kind::PermissionAsked { call: "c".into(), capabilities: Vec::new() });
     }
 }

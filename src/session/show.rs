@@ -8,6 +8,7 @@ use std::path::Path;
 
 use podbay_event::Answer;
 use podbay_event::CallStatus;
+use podbay_event::Capability;
 use podbay_event::Decision;
 use podbay_event::Event;
 use podbay_event::HookOutcome;
@@ -98,6 +99,10 @@ struct Open<'a> {
     decided: String,
     /// What the person answered, in words.
     answered: String,
+    /// What a program of it waits for.
+    wanted: Option<String>,
+    /// What was denied to it in its middle.
+    refused: Vec<&'a str>,
     began: Option<(&'a str, &'a str)>,
     /// What it started, in words.
     ran: String,
@@ -117,8 +122,19 @@ impl<'a> Calls<'a> {
                 return false;
             }
             Kind::CallDecided { call, name, decision, reason } if *decision != Decision::Allow => {
-                let decision = if *decision == Decision::Deny { "denied" } else { "asked about" };
-                self.open(call).decided = format!("  {name} was {decision}: {reason}\n");
+                let open = self.open(call);
+                if open.began.is_some() {
+                    open.refused.push(reason);
+                } else {
+                    let decision = if *decision == Decision::Deny { "denied" } else { "asked about" };
+                    open.decided = format!("  {name} was {decision}: {reason}\n");
+                }
+            }
+            Kind::PermissionAsked { call, capabilities } => {
+                let wanted: Vec<String> = capabilities.iter().filter_map(Capability::wanted).collect();
+                if !wanted.is_empty() {
+                    self.open(call).wanted = Some(wanted.join(", and "));
+                }
             }
             Kind::PermissionAnswered { call, answer, reason } => {
                 let answer = match answer {
@@ -130,7 +146,10 @@ impl<'a> Calls<'a> {
                     Answer::Quit => "denied it and ended the session",
                 };
                 let reason = reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
-                self.open(call).answered = format!("   you {answer}{reason}\n");
+                let open = self.open(call);
+                let wanted = open.wanted.take().map(|wanted| format!("{wanted}: ")).unwrap_or_default();
+                // A call may be asked about again in its middle.
+                writeln!(open.answered, "   {wanted}you {answer}{reason}").expect(TAKES_ALL);
             }
             Kind::CallStarted { call, name, arguments } => {
                 self.open(call).began = Some((name, arguments));
@@ -141,7 +160,7 @@ impl<'a> Calls<'a> {
                     text.push_str("   interrupted\n");
                 }
             }
-            Kind::CallRan { call, programs, n_more } => self.open(call).ran = ran(programs, *n_more),
+            Kind::CallRan { call, programs, n_more, hook: None } => self.open(call).ran = ran(programs, *n_more),
             Kind::CallFinished { call, name, status, result, artifact, duration_ms, .. } => {
                 let open = self.close(call);
                 let asked = self.asked.get(call.as_str()).map_or("", |call| call.arguments.as_str());
@@ -149,9 +168,16 @@ impl<'a> Calls<'a> {
                 head(text, name, arguments);
                 // What was decided is told by the result: the model had to read it too.
                 text.push_str(&open.answered);
+                if let Some(wanted) = &open.wanted {
+                    writeln!(text, "   {wanted}: not answered").expect(TAKES_ALL);
+                }
                 writeln!(text, "   {}, {}", status_word(*status), duration(*duration_ms)).expect(TAKES_ALL);
+                let shown = first_lines(result);
                 if !result.trim().is_empty() {
-                    writeln!(text, "   {}", first_lines(result)).expect(TAKES_ALL);
+                    writeln!(text, "   {shown}").expect(TAKES_ALL);
+                }
+                for reason in open.refused.iter().filter(|reason| !shown.contains(**reason)) {
+                    writeln!(text, "   denied: {reason}").expect(TAKES_ALL);
                 }
                 text.push_str(&open.ran);
                 if let Some(artifact) = artifact {
@@ -292,6 +318,9 @@ fn one(text: &mut String, event: &Event) {
         // One that passed is in its own records; what it did is shown by what came of it.
         Kind::HookEnded { moment, run, outcome: HookOutcome::Blocked, said, .. } => {
             writeln!(text, "! the hook `{run}` ({}) held it back: {}", moment.as_str(), first_lines(said)).expect(TAKES_ALL);
+        }
+        Kind::CallRan { programs, n_more, hook: Some(hook), .. } => {
+            write!(text, "the hook `{hook}` started\n{}", ran(programs, *n_more)).expect(TAKES_ALL);
         }
         Kind::Unknown => text.push_str("(a record that this version does not know)\n"),
         Kind::ModeChanged { mode } => writeln!(text, "\n(mode {mode} from here on)").expect(TAKES_ALL),

@@ -152,7 +152,7 @@ impl Pipeline {
     /// Keeps an answer for as long as it may hold, and returns the answer that this makes it.
     fn remember(&self, question: &Question, lasting: &Lasting, answer: Answer) -> Answer {
         let answer = match (answer, lasting) {
-            (Answer::AllowSession | Answer::AllowAlways, Lasting::Once { .. }) => Answer::Allow,
+            (Answer::AllowSession | Answer::AllowAlways, Lasting::Once { .. } | Lasting::InCall { .. }) => Answer::Allow,
             (Answer::AllowAlways, Lasting::Exactly { always: false, .. }) => Answer::AllowSession,
             (answer, _) => answer,
         };

@@ -30,6 +30,7 @@ mod patch;
 mod peek;
 mod pipeline;
 mod program_asked;
+mod programs;
 mod render;
 mod render_changed;
 mod render_denied;

@@ -31,6 +31,7 @@ use super::hook::Hooks;
 use super::host::Came;
 use super::host::Host;
 use super::program_asked::ProgramAsker;
+use super::programs::Refusals;
 use super::render::fit;
 use super::render::render;
 use super::seen::Seen;
@@ -54,7 +55,6 @@ use podbay_wire::Call;
 use podbay_wire::Image;
 use podbay_wire::Memo;
 use podbay_wire::Output;
-use podbay_wire::Programs;
 
 /// Tokens a model is taken to read at once when its server does not say.
 const ASSUMED_WINDOW: u64 = 8192;
@@ -84,6 +84,8 @@ pub struct Finished {
     pub text: String,
     /// It would have changed nothing.
     pub read_only: bool,
+    /// Something of it was carried out.
+    pub has_begun: bool,
     /// The person who was asked wants to end the session.
     pub quit: bool,
     /// The files that a file tool touched. What commands change is not seen here.
@@ -247,8 +249,8 @@ impl Pipeline {
             };
             (self.sink)(kind.into());
         };
-        let asks = ProgramAsker::new(self, call, name);
-        let outcome = dispatch(action, &*self.workspace, &self.seen, self.host(&asks), &self.options, tell, cancel).await;
+        let asks = ProgramAsker::new(self, call, name, cancel);
+        let outcome = dispatch(action, &*self.workspace, &self.seen, self.host(&asks), &self.options, tell, asks.cancel()).await;
         underway.begun += asks.waited();
         let (came, printed) = match outcome {
             Ok(found) => found,
@@ -257,12 +259,10 @@ impl Pipeline {
                 return Err(PipelineError::Sandbox(error));
             }
         };
-        if let Came::Output(Output::Command(ended)) = &came
-            && !ended.programs.is_empty()
-        {
-            let Programs { listed: programs, n_more } = ended.programs.clone();
-            (self.sink)(Kind::CallRan { call: call.id.clone(), programs, n_more }.into());
-        }
+        let refused = match &came {
+            Came::Output(Output::Command(ended)) => self.tell_programs(call, name, ended, &asks),
+            Came::Output(_) | Came::Said(_) => Refusals::default(),
+        };
         // One that is taken back leaves nothing behind, and the model's time to write is not the call's.
         underway.begun += early::meant().await;
         let most = self.most(name);
@@ -281,7 +281,11 @@ impl Pipeline {
                 (rendered, Some(output), seen)
             }
         };
-        let status = if rendered.ok { CallStatus::Ok } else { failed(output.as_ref(), cancel.is_cancelled()) };
+        let status = if rendered.ok { CallStatus::Ok } else { failed(output.as_ref(), asks.cancel().is_cancelled()) };
+        let status = refused.status(status);
+        if let Some(note) = asks.for_model() {
+            rendered.note(&note);
+        }
         for note in notes.iter().map(String::as_str).chain(hint(status, name, self.options.set)) {
             rendered.note(note);
         }
@@ -302,7 +306,8 @@ impl Pipeline {
             Some(Output::Image(shown)) if may_show => Some(shown),
             _ => None,
         };
-        Ok(Finished { changed, image, ..self.finish(underway, End { status, text, artifact, seen }) })
+        let quit = asks.has_quit();
+        Ok(Finished { changed, image, quit, has_begun: true, ..self.finish(underway, End { status, text, artifact, seen }) })
     }
 
     /// Ends a call that a hook did not let through.
@@ -397,7 +402,7 @@ impl Pipeline {
             Kind::CallFinished { call: call.id.clone(), name: name.to_owned(), status, result: text.clone(), artifact, duration_ms, seen }
                 .into(),
         );
-        Finished { status, text, read_only, quit: false, changed: Vec::new(), image: None }
+        Finished { status, text, read_only, has_begun: false, quit: false, changed: Vec::new(), image: None }
     }
 }
 

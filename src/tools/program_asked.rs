@@ -3,8 +3,11 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Mutex;
+use std::sync::MutexGuard;
 use std::time::Duration;
 use std::time::Instant;
+
+use tokio_util::sync::CancellationToken;
 
 use super::Pipeline;
 use podbay_event::Answer;
@@ -15,51 +18,115 @@ use podbay_event::Lasting;
 use podbay_event::ToolCall;
 use podbay_sandbox::link::Asks;
 use podbay_wire::AskedProgram;
+use podbay_wire::AskedWrite;
+use podbay_wire::Because;
 use podbay_wire::BytesPath;
+
+/// Most characters of a program with its arguments, and of a path, that a person reads.
+const MOST_PROGRAM: usize = 2000;
+const MOST_PATH: usize = 500;
 
 /// Asks about programs of one call.
 pub(super) struct ProgramAsker<'call> {
     pipeline: &'call Pipeline,
     call: &'call ToolCall,
     name: &'call str,
+    /// Ends the call alone: a person who leaves in its middle does not wait for its end.
+    cancel: CancellationToken,
+    came: Mutex<Came>,
+}
+
+/// What came of the questions so far.
+#[derive(Default)]
+struct Came {
     /// How long the person took, in all.
-    waited: Mutex<Duration>,
+    waited: Duration,
+    /// Why not, as the person said it.
+    reasons: Vec<String>,
+    has_quit: bool,
+    /// Nobody was there to be asked.
+    nobody: bool,
 }
 
 impl<'call> ProgramAsker<'call> {
-    pub(super) fn new(pipeline: &'call Pipeline, call: &'call ToolCall, name: &'call str) -> Self {
-        Self { pipeline, call, name, waited: Mutex::default() }
+    pub(super) fn new(pipeline: &'call Pipeline, call: &'call ToolCall, name: &'call str, cancel: &CancellationToken) -> Self {
+        Self { pipeline, call, name, cancel: cancel.child_token(), came: Mutex::default() }
+    }
+
+    /// Returns the token that ends the call.
+    pub(super) fn cancel(&self) -> &CancellationToken {
+        &self.cancel
     }
 
     /// Returns how long the call waited for the person.
     pub(super) fn waited(&self) -> Duration {
-        *self.waited.lock().expect("nothing panics while it holds this lock")
+        self.came().waited
+    }
+
+    /// Returns whether the person wants to end the session.
+    pub(super) fn has_quit(&self) -> bool {
+        self.came().has_quit
+    }
+
+    /// Returns what the model is told besides what was refused.
+    pub(super) fn for_model(&self) -> Option<String> {
+        let came = self.came();
+        if came.nobody {
+            return Some("nobody is there to be asked".to_owned());
+        }
+        // On one line, as a note is.
+        let reasons = came.reasons.join("; ").replace(['\r', '\n'], " ");
+        (!reasons.is_empty()).then(|| format!("the person said no: {reasons}"))
+    }
+
+    /// Returns what is added to a denial, where it is one because nobody was there.
+    pub(super) fn why_nobody(&self, because: &Because) -> &'static str {
+        match because {
+            Because::Refused { .. } if self.came().nobody => "; nobody is there to give it",
+            Because::Write { .. } if self.came().nobody => "; nobody is there to be asked, and mode auto asks nobody (`--mode auto`)",
+            _ => "",
+        }
+    }
+
+    fn came(&self) -> MutexGuard<'_, Came> {
+        self.came.lock().expect("nothing panics while it holds this lock")
     }
 
     async fn put(&self, program: AskedProgram) -> bool {
         let pipeline = self.pipeline;
         if !pipeline.asker.is_somebody_there() {
+            self.came().nobody = true;
             return false;
         }
-        let words: Vec<String> = program.argv.iter().map(BytesPath::to_text).collect();
-        let capabilities = vec![Capability::RunProgram {
-            program: words.join(" "),
-            file: program.file.to_text(),
-            directory: program.directory.to_text(),
-            rule: program.rule,
-        }];
-        let because = "it is a program of a command that runs; what it is called is the sandbox's word".to_owned();
+        let means = means(program.write.as_ref()).to_owned();
+        let capabilities = vec![capability(program)];
         let arguments = pipeline.catalogue.input(&self.call.name, &self.call.arguments);
         let arguments = arguments.map_or_else(|| self.call.arguments.clone(), |input| input.to_string());
         let call = ToolCall { id: self.call.id.clone(), name: self.name.to_owned(), arguments };
         (pipeline.sink)(Kind::PermissionAsked { call: call.id.clone(), capabilities: capabilities.clone() }.into());
         let begun = Instant::now();
-        let answered = pipeline.asker.ask(&Asked { call, capabilities, lasting: Lasting::Once { because } }).await;
-        *self.waited.lock().expect("nothing panics while it holds this lock") += begun.elapsed();
+        let answered = pipeline.asker.ask(&Asked { call, capabilities, lasting: Lasting::InCall { means } }).await;
+        if self.cancel.is_cancelled() {
+            return given_up().await;
+        }
         let go_on = matches!(answered.answer, Answer::Allow | Answer::AllowSession | Answer::AllowAlways);
-        // It holds for this program in this call, whatever was meant.
-        let answer = if go_on { Answer::Allow } else { Answer::Deny };
+        // It holds within this call, whatever was meant.
+        let answer = match answered.answer {
+            Answer::Quit => Answer::Quit,
+            _ if go_on => Answer::Allow,
+            _ => Answer::Deny,
+        };
+        {
+            let mut came = self.came();
+            came.waited += begun.elapsed();
+            came.has_quit |= answer == Answer::Quit;
+            came.reasons.extend(answered.reason.clone());
+        }
         (pipeline.sink)(Kind::PermissionAnswered { call: self.call.id.clone(), answer, reason: answered.reason }.into());
+        if answer == Answer::Quit {
+            self.cancel.cancel();
+            return given_up().await;
+        }
         go_on
     }
 }
@@ -67,5 +134,79 @@ impl<'call> ProgramAsker<'call> {
 impl Asks for ProgramAsker<'_> {
     fn ask<'a>(&'a self, program: AskedProgram) -> Pin<Box<dyn Future<Output = bool> + Send + 'a>> {
         Box::pin(self.put(program))
+    }
+}
+
+/// Waits until the call is ended: an answer to one that is given up is one to nothing, and a no would let the rest of its command go on meanwhile.
+async fn given_up() -> bool {
+    std::future::pending().await
+}
+
+/// Returns what the person is asked about, in words of bounded length.
+fn capability(asked: AskedProgram) -> Capability {
+    let words: Vec<String> = asked.argv.iter().map(BytesPath::to_text).collect();
+    // A quote of the sandbox's must not end the one around it.
+    let program = bounded(&words.join(" ").replace('`', "'"), MOST_PROGRAM);
+    let path = |path: &BytesPath| bounded(&path.to_text(), MOST_PATH);
+    let (file, directory) = (path(&asked.file), path(&asked.directory));
+    match asked.write {
+        Some(AskedWrite { path: written, change, protected }) => {
+            Capability::HeldWrite { path: path(&written), change, protected, program, file, directory }
+        }
+        None => Capability::RunProgram { program, file, directory, rule: bounded(&asked.rule, MOST_PATH) },
+    }
+}
+
+/// Says for what of the call a yes holds.
+fn means(write: Option<&AskedWrite>) -> &'static str {
+    match write {
+        Some(AskedWrite { protected: true, .. }) => "yes allows this one write; the next one of a protected name is asked about",
+        Some(_) => "yes lets the command go on, and it writes without further questions, but for protected names",
+        None => "yes lets this program run, each time that this command starts it so",
+    }
+}
+
+/// Returns the beginning and the end of a text that is too long: of a path the end says most.
+fn bounded(text: &str, most: usize) -> String {
+    let n_chars = text.chars().count();
+    if n_chars <= most {
+        return text.to_owned();
+    }
+    let head: String = text.chars().take(most / 2).collect();
+    let tail: String = text.chars().skip(n_chars - most / 2).collect();
+    format!("{head}… ({} characters) …{tail}", n_chars - most / 2 * 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use podbay_wire::WriteChange;
+
+    fn asked(argv: &[&str], write: Option<AskedWrite>) -> AskedProgram {
+        let argv = argv.iter().map(|&word| word.into()).collect();
+        let (directory, file, rule) = ("/workspace".into(), "/usr/bin/make".into(), String::new());
+        AskedProgram { argv, truncated: false, directory, file, rule, write }
+    }
+
+    #[test]
+    fn a_held_write_names_the_file_and_the_program() {
+        let write = AskedWrite { path: "build/x.o".into(), change: WriteChange::Write, protected: false };
+        let wanted = capability(asked(&["make", "test"], Some(write.clone()))).wanted().expect("it waits");
+        assert_eq!(wanted, "`make test` wants to write build/x.o");
+        assert!(means(Some(&write)).contains("without further questions"));
+        let protected = AskedWrite { protected: true, ..write };
+        assert!(means(Some(&protected)).contains("this one write"));
+        assert!(capability(asked(&["make"], Some(protected))).wanted().expect("it waits").ends_with("a protected name"));
+    }
+
+    #[test]
+    fn a_guest_says_no_more_in_a_question_than_fits_and_nothing_that_a_terminal_obeys() {
+        let path = format!("a/\u{1b}[2J{}/end", "x".repeat(30_000));
+        let write = AskedWrite { path: path.as_str().into(), change: WriteChange::Remove, protected: false };
+        let many = ["`\n".repeat(5000), "y".repeat(30_000)];
+        let wanted = capability(asked(&[&many[0], &many[1]], Some(write))).wanted().expect("it waits");
+        assert!(wanted.chars().count() < MOST_PROGRAM + MOST_PATH + 200, "{}", wanted.len());
+        assert!(wanted.ends_with("xxx/end") && wanted.contains("a/\\x1b[2Jxx"), "{wanted}");
+        assert!(!wanted.contains(char::is_control) && wanted.matches('`').count() == 2, "{wanted}");
     }
 }

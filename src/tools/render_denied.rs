@@ -14,7 +14,12 @@ pub(super) fn sentence(denied: &Denied) -> String {
     let (program, is_cut) = bounded(&words.join(" "), MOST);
     let more = if denied.truncated || is_cut { " …" } else { "" };
     let times = if denied.count > 1 { format!(" ({} times)", denied.count) } else { String::new() };
-    let what = if denied.killed { "was ended before it began" } else { "was not run" };
+    let what = match &denied.because {
+        Because::Write { .. } if denied.killed => "was ended",
+        Because::Write { .. } => "was refused a write",
+        _ if denied.killed => "was ended before it began",
+        _ => "was not run",
+    };
     let why = match &denied.because {
         Because::Rule { rule, justification } if justification.is_empty() => format!("the rule `{}` denies it", bounded(rule, MOST).0),
         Because::Rule { rule, justification } => {
@@ -22,7 +27,7 @@ pub(super) fn sentence(denied: &Denied) -> String {
         }
         Because::Refused { rule } => format!("the rule `{}` wants a person's word for it, and that was not given", bounded(rule, MOST).0),
         Because::Write { path } => {
-            format!("it was about to write {}, and the person did not allow that", bounded(&path.to_text(), MOST).0)
+            format!("it was about to change {}, and nobody allowed that", bounded(&path.to_text(), MOST).0)
         }
         Because::Unnamed => "it lies in no file that has a name, so that no rule can know it".to_owned(),
         Because::Changed => "its arguments were others than those that were allowed".to_owned(),
@@ -55,6 +60,10 @@ mod tests {
         let killed = Denied { killed: true, count: 3, ..denied(&["git", "push"], because("")) };
         assert_eq!(sentence(&killed), "`git push` was ended before it began (3 times): the rule `bash(git push*)` denies it");
         assert!(sentence(&denied(&["x"], Because::Unnamed)).contains("no file that has a name"));
+        assert_eq!(
+            sentence(&denied(&["make"], Because::Write { path: "build/x.o".into() })),
+            "`make` was refused a write: it was about to change build/x.o, and nobody allowed that"
+        );
     }
 
     #[test]

@@ -54,7 +54,12 @@ impl Question {
     pub fn render(&self, paint: Paint) -> String {
         let arguments = Arguments::new(&self.arguments);
         let mut out = String::new();
-        writeln!(out, "The agent wants to use {}:", paint.bold(&padding::line(&unmask(&self.tool)))).expect(TAKES_ALL);
+        let tool = paint.bold(&padding::line(&unmask(&self.tool)));
+        if self.is_in_call() {
+            writeln!(out, "{tool} is running, and waits for your answer:").expect(TAKES_ALL);
+        } else {
+            writeln!(out, "The agent wants to use {tool}:").expect(TAKES_ALL);
+        }
         arguments.show(&mut out);
         if arguments.is_large {
             let hash: String = Sha256::digest(self.arguments.as_bytes()).iter().take(8).fold(String::new(), |mut hash, byte| {
@@ -63,18 +68,24 @@ impl Question {
             });
             writeln!(out, "  {} bytes in all, SHA-256 {hash}…", self.arguments.len()).expect(TAKES_ALL);
         }
-        let needs: Vec<String> = self.capabilities.iter().map(describe).collect();
+        let wanted: Vec<String> = self.capabilities.iter().filter_map(Capability::wanted).collect();
+        let needs: Vec<String> = self.capabilities.iter().filter(|one| one.wanted().is_none()).map(describe).collect();
         if !needs.is_empty() {
             writeln!(out, "It would {}.", needs.join(", and ")).expect(TAKES_ALL);
         }
-        if arguments.hides() || self.tool.chars().any(text::is_suspect) {
+        for wanted in &wanted {
+            writeln!(out, "The sandbox says: {}.", paint.bold(&padding::line(&unmask(wanted)))).expect(TAKES_ALL);
+        }
+        let says = |is: fn(char) -> bool| wanted.iter().any(|wanted| wanted.chars().any(is));
+        if arguments.hides() || self.tool.chars().any(text::is_suspect) || says(text::is_suspect) {
             writeln!(out, "{}", paint.warn("Careful: it holds hidden characters, shown here by number.")).expect(TAKES_ALL);
         }
-        if arguments.pretends() || unmask(&self.tool) != self.tool {
+        let pretends = |text: &String| unmask(text) != *text;
+        if arguments.pretends() || pretends(&self.tool) || wanted.iter().any(pretends) {
             writeln!(out, "{}", paint.warn("Careful: it holds letters that only look like others, shown here by number."))
                 .expect(TAKES_ALL);
         }
-        if arguments.pads() || padding::is_padded(&self.tool) {
+        if arguments.pads() || padding::is_padded(&self.tool) || wanted.iter().any(|wanted| padding::is_padded(wanted)) {
             writeln!(out, "{}", paint.warn(PADDED)).expect(TAKES_ALL);
         }
         out
@@ -82,14 +93,18 @@ impl Question {
 
     /// Returns the answers there are, each with its key.
     fn choices(&self) -> String {
-        let mut out = String::from("y = yes, once");
+        let mut out = String::from(if self.is_in_call() { "y = yes" } else { "y = yes, once" });
         if self.may_last() {
             out.push_str("  a = yes, until the session ends");
         }
         if self.may_be_kept() {
             out.push_str("  p = yes, always in this project");
         }
-        out.push_str("\nn = no  n WHY = no, and the agent reads why  d = no, until the session ends  q = no, and quit\n");
+        out.push_str("\nn = no  n WHY = no, and the agent reads why");
+        if !self.is_in_call() {
+            out.push_str("  d = no, until the session ends");
+        }
+        out.push_str("  q = no, and quit\n");
         match &self.lasting {
             Lasting::Exactly { what, .. } if self.may_last() => {
                 let keys = if self.may_be_kept() { "a and p hold" } else { "a holds" };
@@ -99,9 +114,15 @@ impl Question {
             Lasting::Once { because } => {
                 writeln!(out, "It can only be allowed once: {}.", cut_to(&padding::line(because), WHAT_MAX)).expect(TAKES_ALL);
             }
+            Lasting::InCall { means } => writeln!(out, "{means}.").expect(TAKES_ALL),
             Lasting::Exactly { .. } => {}
         }
         out
+    }
+
+    /// Returns whether it is about a program of a call that runs.
+    fn is_in_call(&self) -> bool {
+        matches!(self.lasting, Lasting::InCall { .. })
     }
 
     fn may_last(&self) -> bool {

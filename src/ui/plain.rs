@@ -175,7 +175,8 @@ impl<O: Write, E: Write> Plain<O, E> {
                 let lines = self.calls.get_mut(call).map(|call| call.output.push(text)).unwrap_or_default();
                 self.lines(&lines)
             }
-            Kind::CallRan { call, programs, n_more } => {
+            // What a hook started is told of by itself, in the log.
+            Kind::CallRan { call, programs, n_more, hook: None } => {
                 if let Some(call) = self.calls.get_mut(call) {
                     call.n_ran = programs.iter().fold(*n_more, |sum, program| sum.saturating_add(program.count));
                 }
@@ -263,6 +264,7 @@ impl<O: Write, E: Write> Plain<O, E> {
             | Kind::PermissionAnswered { .. }
             | Kind::QuestionAsked { .. }
             | Kind::CallDecided { .. }
+            | Kind::CallRan { .. }
             | Kind::DenialsEscalated { .. }
             | Kind::CallOutput { .. }
             | Kind::HookEnded { .. }

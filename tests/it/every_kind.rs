@@ -31,6 +31,7 @@ use podbay::ui::Plain;
 use podbay::ui::Progress;
 use podbay::wire::Memo;
 use podbay::wire::Program;
+use podbay::wire::WriteChange;
 
 use crate::support::TestEnv;
 use crate::support::test_env::run;
@@ -40,6 +41,10 @@ const BAD: &str = "a\x1b]52;c;x\x07b\u{9b}31m\u{202e}\rc";
 
 fn bad() -> String {
     BAD.to_owned()
+}
+
+fn held() -> Capability {
+    Capability::HeldWrite { path: bad(), change: WriteChange::Write, protected: true, program: bad(), file: bad(), directory: bad() }
 }
 
 /// Makes one event of each kind. The match has an arm for each of them and no other, so that a kind that is left out does not compile.
@@ -105,7 +110,7 @@ every_kind! {
         }
     }
     TaskEnded { 0: TaskEnd { status: RunStatus::Completed, response: bad(), denied: vec![bad()] } }
-    PermissionAsked { call: bad(), capabilities: vec![Capability::Network { host: bad() }, Capability::BlockedCommand { reason: bad() }] }
+    PermissionAsked { call: bad(), capabilities: vec![Capability::Network { host: bad() }, Capability::BlockedCommand { reason: bad() }, held()] }
     PermissionAnswered { call: bad(), answer: Answer::Deny, reason: Some(bad()) }
     CallDecided { call: bad(), name: bad(), decision: Decision::Deny, reason: bad() }
     CallStarted { call: bad(), name: bad(), arguments: bad() }
@@ -115,6 +120,7 @@ every_kind! {
         call: bad(),
         programs: vec![Program { argv: vec![BAD.into()], directory: BAD.into(), count: u64::MAX, exit_code: Some(1), truncated: true }; 20],
         n_more: u64::MAX,
+        hook: Some(bad()),
     }
     CallFinished {
         call: bad(),

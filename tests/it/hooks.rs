@@ -10,6 +10,8 @@ use podbay::event::RunStatus;
 use podbay::policy;
 use podbay::policy::Mode;
 use podbay::tools::HookOptions;
+use podbay::wire::BytesPath;
+use podbay::wire::Program;
 use serde_json::Value;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -51,6 +53,32 @@ async fn a_hook_before_a_call_holds_it_back_and_says_why() {
     assert!(desk.results(1)[0].contains("a hook of the person's holds it back: not in src"), "{}", desk.results(1)[0]);
     assert_eq!(outcomes(&desk), [HookOutcome::Blocked]);
     assert!(!desk.guest.path("src").exists());
+}
+
+#[tokio::test]
+async fn what_a_hook_started_is_told_as_what_a_call_started_is() {
+    let text = "[[session_start]]\nrun = '/bin/echo begins'\n[[pre_tool_use]]\nrun = '/bin/true; /bin/true; sh hook.sh'";
+    let policy = policy::Options { deny: vec!["hook(touch *)".to_owned()], ..policy::Options::default() };
+    let call = ScriptedModel::new().calls("bash", json!({"command": "/bin/echo called"})).says("Done.");
+    let desk = Desk::new(call.start().await, Wishes { hooks: hooks(text), policy, ..Wishes::default() }).await;
+    std::fs::write(desk.guest.path("hook.sh"), "/bin/touch made || true\n").expect("written");
+    desk.work("work").await;
+    let ran = |kind| match kind {
+        Kind::CallRan { call, programs, hook, .. } => {
+            let words = |program: &Program| {
+                format!("{} {}", program.count, program.argv.iter().map(BytesPath::to_text).collect::<Vec<_>>().join(" "))
+            };
+            Some((call.is_empty(), hook.is_some(), programs.iter().map(words).collect::<Vec<_>>().join(", ")))
+        }
+        _ => None,
+    };
+    let ran: Vec<_> = desk.kinds().into_iter().filter_map(ran).collect();
+    let expected = [(true, true, "1 /bin/echo begins"), (false, true, "2 /bin/true, 1 sh hook.sh"), (false, false, "1 /bin/echo called")];
+    assert_eq!(ran, expected.map(|(empty, hook, words)| (empty, hook, words.to_owned())));
+    let warnings: Vec<String> =
+        desk.kinds().into_iter().filter_map(|kind| if let Kind::Warning { message } = kind { Some(message) } else { None }).collect();
+    let expected = "in the hook `/bin/true; /bin/true; sh hook.sh` `/bin/touch made` was not run: the rule `hook(touch *)` denies it";
+    assert_eq!(warnings, [expected]);
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 //! The whole path, without an engine and (in `docker/`) with one.
 mod agent;
 mod apart;
+mod asked_in_call;
 mod attach;
 mod bad_input;
 mod by_name;

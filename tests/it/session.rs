@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use insta::assert_snapshot;
 use podbay::event::ByteSize;
 use podbay::event::CallStatus;
+use podbay::event::Capability;
 use podbay::event::Event;
 use podbay::event::Kind;
 use podbay::event::RunStatus;
@@ -19,6 +20,7 @@ use podbay::session::Log;
 use podbay::session::Options;
 use podbay::session::Repair;
 use podbay::session::State;
+use podbay::wire::WriteChange;
 use tempfile::TempDir;
 
 use crate::support::test_env::until;
@@ -645,6 +647,51 @@ fn results_stand_below_their_own_calls_and_refused_calls_are_shown_too() {
        denied, 5 ms
        Denied: the person said no.
     "#);
+}
+
+/// Asked twice and refused a third time, with a result that is too long to show what was refused.
+#[test]
+fn what_was_asked_and_refused_in_the_middle_of_a_call_is_shown() {
+    let home = Home::new();
+    let mut log = home.log("2026-11-21T10:00:00Z", "abcdefghjkmn", None);
+    let asked = |path: &str| {
+        let [path, program, file, directory] = [path, "make", "/usr/bin/make", "/workspace"].map(str::to_owned);
+        let held = Capability::HeldWrite { path, change: WriteChange::Write, protected: false, program, file, directory };
+        Kind::PermissionAsked { call: "a".into(), capabilities: vec![held] }
+    };
+    let answered = Kind::PermissionAnswered { call: "a".into(), answer: podbay::event::Answer::Allow, reason: None };
+    let denied = |reason: &str| Kind::CallDecided {
+        call: "a".into(),
+        name: "bash".into(),
+        decision: podbay::event::Decision::Deny,
+        reason: reason.into(),
+    };
+    let finished = Kind::CallFinished {
+        call: "a".into(),
+        name: "bash".into(),
+        status: CallStatus::Denied,
+        result: format!("`x` was not run\n{}[`y` was not run]", "line\n".repeat(20)),
+        artifact: None,
+        duration_ms: 5,
+        seen: vec![],
+    };
+    let started = Kind::CallStarted { call: "a".into(), name: "bash".into(), arguments: "{}".into() };
+    let kinds = [started, asked("b"), answered, asked("c"), denied("`x` was not run"), denied("`y` was not run"), finished];
+    for kind in kinds {
+        log.append(&at("2026-11-21T10:00:02Z", kind)).expect("writes");
+    }
+    let shown = session::show(&session::read(log.path()).expect("reads"));
+    let shown: Vec<&str> = shown.lines().skip(3).filter(|line| *line != "   line").collect();
+    let expected = [
+        "-> bash {}",
+        "   `make` wants to write b: you allowed it",
+        "   `make` wants to write c: not answered",
+        "   denied, 5 ms",
+        "   `x` was not run",
+        "   … 10 more lines",
+        "   denied: `y` was not run",
+    ];
+    assert_eq!(shown, expected);
 }
 
 #[test]

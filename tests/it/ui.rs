@@ -29,6 +29,7 @@ use podbay::ui::Progress;
 use podbay::ui::Question;
 use podbay::ui::Typed;
 use podbay::wire::Program;
+use podbay::wire::WriteChange;
 use tokio_util::sync::CancellationToken;
 
 const QUIET: Look = Look { paint: Paint::NONE, stream: false, tool_output: false, thinking: false };
@@ -107,7 +108,7 @@ fn whole_run() -> Vec<Kind> {
         started("c2", "bash", r#"{"command":"cargo test \\\n  --all\nfalse"}"#),
         Kind::CallOutput { call: "c2".into(), text: "run\x1b[32mning".into() },
         Kind::CallOutput { call: "c2".into(), text: "\n1 fai".into() },
-        Kind::CallRan { call: "c2".into(), programs: vec![ran("cargo", 1), ran("rustc", 2)], n_more: 4 },
+        Kind::CallRan { call: "c2".into(), programs: vec![ran("cargo", 1), ran("rustc", 2)], n_more: 4, hook: None },
         finished("c2", "bash", CallStatus::Failed, "\x1b[31mone\x1b[0m\ntwo\nthree\nfour\nfive\nsix"),
         Kind::CallDecided { call: "c3".into(), name: "bash".into(), decision: Decision::Deny, reason: "git push is gated".into() },
         Kind::Warning { message: "the disk is\nnearly full".into() },
@@ -534,6 +535,34 @@ async fn each_answer_has_its_key() {
     a and p hold for exactly this: bash `true`
     Allow it? 
     ");
+}
+
+fn held(path: &str, protected: bool) -> Question {
+    let [program, file, directory] = ["make test", "/usr/bin/make", "/workspace"].map(str::to_owned);
+    let write = Capability::HeldWrite { path: path.to_owned(), change: WriteChange::Write, protected, program, file, directory };
+    let means = "yes lets the command go on, and it writes without further questions".to_owned();
+    Question { capabilities: vec![write], lasting: Lasting::InCall { means }, ..question("make test") }
+}
+
+#[tokio::test]
+async fn a_question_in_the_middle_of_a_call_says_whose_word_it_is_and_what_a_yes_means() {
+    let mut person = Person::new();
+    assert_eq!(person.answers(&held("build/x.o", false), &[(600, "a\n"), (1300, "y\n")]).await, Some(Answer::Allow));
+    assert_snapshot!(person.screen.text(), @r"
+
+    bash is running, and waits for your answer:
+      command: make test
+      timeout: 60
+    The sandbox says: `make test` wants to write build/x.o.
+    y = yes
+    n = no  n WHY = no, and the agent reads why  q = no, and quit
+    yes lets the command go on, and it writes without further questions.
+    Allow it? It can only be allowed once.
+    Allow it? 
+    ");
+    let shown = held("ci/\u{43e}ther\u{202e}", true).render(Paint::NONE);
+    assert!(shown.contains("`make test` wants to write ci/\\u{43e}ther\\u{202e}, which is a protected name."), "{shown}");
+    assert!(shown.contains("it holds hidden characters") && shown.contains("letters that only look like others"), "{shown}");
 }
 
 #[tokio::test]

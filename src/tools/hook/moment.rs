@@ -22,6 +22,7 @@ use crate::PipelineError;
 use crate::Services;
 use crate::Workspace;
 use crate::dispatch::dispatch_hook;
+use crate::programs;
 use podbay_event::CallStatus;
 use podbay_event::HookOutcome;
 use podbay_event::Kind;
@@ -34,6 +35,7 @@ use podbay_policy::HostCall;
 use podbay_policy::Verdict;
 use podbay_wire as wire;
 use podbay_wire::Call;
+use podbay_wire::Output;
 use podbay_wire::Shell;
 use podbay_wire::message::Stream;
 
@@ -257,6 +259,9 @@ impl Hands {
         };
         tracing::debug!(moment = ready.moment.as_str(), call = ?ready.call, run = ready.run, "a hook runs");
         let output = dispatch_hook(ready.action, &*self.workspace, &*self.services, &self.options, keep, cancel).await?;
+        if let Output::Command(ended) = &output {
+            programs::tell_of_hook(&self.sink, ready.call.as_deref(), &ready.run, ended);
+        }
         Ok(Ran { end: Ended::of(&output), stdout, stderr })
     }
 

@@ -61,3 +61,40 @@ fn a_shell_in_a_box_that_answers_no_more_ends_with_a_signal() {
     env.assert_no_container();
     run(&mut env.here(&["sh", "--", "true"])).expect(0);
 }
+
+/// A yes, a no with its reason, and Ctrl-C while a program waits; what is typed then is a message and no answer.
+#[test]
+fn a_program_that_waits_in_a_chat_is_answered_refused_or_given_up() {
+    let Some(env) = TestBox::new() else { return };
+    env.write("run.sh", "/bin/echo asked one >> said; /bin/echo asked two >> said\n");
+    let run = || json!({"command": "sh run.sh"});
+    let model =
+        ScriptedModel::new().calls("bash", run()).says("First.").calls("bash", run()).says("Never said.").says("Last.").start_blocking();
+    let rules = ["--allow", "bash(sh run.sh)", "--gate", "bash(echo asked*)"];
+    let mut talk = Talk::begin(&env, &env.project(), &model, &rules);
+    talk.sees("> ");
+    talk.types("work\n");
+    let asked = talk.answers("y\n");
+    let words = [
+        "bash is running, and waits for your answer:",
+        "command: sh run.sh",
+        "The sandbox says: `/bin/echo asked one` (/usr/bin/echo) wants to run in /workspace, and the rule `bash(echo asked*)` asks about it.",
+        "yes lets this program run",
+    ];
+    assert!(words.iter().all(|words| asked.contains(words)) && !asked.contains("d = no"), "{asked}");
+    assert!(talk.answers("n not that one\n").contains("`/bin/echo asked two`"));
+    let told = talk.sees("First.");
+    assert!(told.contains("denied: bash: `/bin/echo asked two` was not run"), "{told}");
+    talk.sees("> ");
+    talk.types("again\n");
+    assert!(talk.answers("\u{3}").contains("asked one"));
+    talk.sees("(the question is withdrawn)");
+    talk.sees("> ");
+    talk.types("y\n");
+    talk.sees("Never said.");
+    talk.leaves();
+    assert_eq!(env.read("said"), "asked one\n");
+    let told = model.requests()[1]["messages"].to_string();
+    assert!(told.contains("`/bin/echo asked two` was not run") && told.contains("[the person said no: not that one]"), "{told}");
+    env.assert_no_container();
+}

@@ -1,7 +1,9 @@
 //! The exec gate under a real engine: rules hold on what runs, however it comes to run.
 
-use super::test_box::TestBox;
+use serde_json::json;
 
+use super::test_box::TestBox;
+use crate::support::ScriptedModel;
 use crate::support::test_env::Done;
 use crate::support::test_env::run;
 
@@ -93,4 +95,35 @@ fn git_may_do_of_itself_what_is_denied_to_the_agent() {
     env.write("again.sh", "cd /tmp && git init -q q && cd q && git reset --hard\n");
     let text = bash(&env, &["--config", &settings], "sh again.sh").text();
     assert!(text.contains("`git reset --hard` was not run"), "{text}");
+}
+
+/// A script meets a rule, or a gate that nobody is there to open: the call is denied, in its exit code and in what scripts read.
+#[test]
+fn what_is_denied_in_the_middle_ends_a_call_and_a_run_with_code_four() {
+    let Some(env) = TestBox::new() else { return };
+    env.write("run.sh", "/bin/echo before\ntouch made\n");
+    let settings = write_settings(&env, "bash(touch *)");
+    let done = bash(&env, &["--config", &settings], "sh run.sh").expect(4);
+    assert!(done.text().contains("before\n") && done.text().contains("`touch made` was not run"), "{}", done.text());
+    let model = || ScriptedModel::new().calls("bash", json!({"command": "sh run.sh"})).says("I could not.").start_blocking();
+    for (flags, because) in
+        [(&["--deny", "bash(touch *)"][..], "the rule `bash(touch *)` denies it"), (&["--gate", "bash(touch *)"], "wants a person's word")]
+    {
+        let model = model();
+        let endpoint = model.endpoint();
+        let task = ["run", "work", "--model", "scripted", "--endpoint", &endpoint, "--output", "jsonl"];
+        let done = run(env.here(&task).args(flags)).expect(4);
+        let events: Vec<serde_json::Value> = done.text().lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        let at = |is: &dyn Fn(&serde_json::Value) -> bool| events.iter().position(is).expect("an event");
+        let denied = at(&|event| event["type"] == "call_decided" && event["decision"] == "deny");
+        assert!(events[denied]["reason"].as_str().is_some_and(|reason| reason.contains(because)), "{}", events[denied]);
+        assert!(at(&|event| event["type"] == "call_started") < denied && denied < at(&|event| event["type"] == "call_finished"));
+        let result = events.last().expect("a result");
+        assert_eq!(
+            (result["type"].as_str(), result["status"].as_str(), result["exit_code"].as_u64()),
+            (Some("result"), Some("blocked"), Some(4))
+        );
+        assert_eq!(result["denied"].as_array().map(Vec::len), Some(1), "{result}");
+    }
+    env.assert_no_container();
 }

@@ -60,8 +60,10 @@ pub(crate) struct Wishes {
     pub(crate) tools: tools::Options,
     pub(crate) hooks: tools::HookOptions,
     pub(crate) llm: llm::Options,
-    /// What the person says, one answer after the other; empty: nobody is there.
+    /// What the person says, one answer after the other; then they think for ever.
     pub(crate) answers: Vec<Answered>,
+    /// Nobody is there to be asked.
+    pub(crate) alone: bool,
     /// An earlier conversation to go on with.
     pub(crate) past: Past,
 }
@@ -77,6 +79,7 @@ impl Default for Wishes {
             hooks: tools::HookOptions::default(),
             llm,
             answers: Vec::new(),
+            alone: false,
             past: Past::default(),
         }
     }
@@ -133,7 +136,7 @@ impl Desk {
             Policy::new(wishes.mode, &wishes.policy).expect("good rules"),
             Arc::new(Watched { inner, reached: Arc::clone(&reached) }),
             Arc::new(Kept(artifacts.clone())),
-            Arc::new(Person { answers: Mutex::new(wishes.answers), before: Arc::clone(&before_answer) }),
+            Arc::new(Person { answers: Mutex::new(wishes.answers), alone: wishes.alone, before: Arc::clone(&before_answer) }),
             Arc::clone(&sink),
             wishes.tools.clone(),
         );
@@ -270,6 +273,7 @@ impl Services for Kept {
 
 struct Person {
     answers: Mutex<Vec<Answered>>,
+    alone: bool,
     before: Arc<Mutex<Option<Interrupt>>>,
 }
 
@@ -296,6 +300,6 @@ impl Asker for Person {
     }
 
     fn is_somebody_there(&self) -> bool {
-        true
+        !self.alone
     }
 }

@@ -1,0 +1,104 @@
+//! What the end of a command tells of its programs, as events: which ran, and which were not let.
+
+use super::Pipeline;
+use super::program_asked::ProgramAsker;
+use super::render_denied::sentence;
+use podbay_event::CallStatus;
+use podbay_event::Decision;
+use podbay_event::Kind;
+use podbay_event::Sink;
+use podbay_event::ToolCall;
+use podbay_wire::Because;
+use podbay_wire::CommandEnded;
+use podbay_wire::Denied;
+use podbay_wire::Programs;
+
+/// What was refused in the middle of a call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Refusals {
+    /// A program, by a rule.
+    program: bool,
+    /// A write, by a person or because nobody was there.
+    write: bool,
+}
+
+impl Refusals {
+    fn of(denied: &[Denied]) -> Self {
+        let is_write = |denied: &Denied| matches!(denied.because, Because::Write { .. });
+        Self { program: denied.iter().any(|denied| !is_write(denied)), write: denied.iter().any(is_write) }
+    }
+
+    /// Returns how a call ended that ended so apart from them.
+    ///
+    /// A rule that was met counts as one that denies the call before it begins. A command that does its work without a write that it was refused
+    /// has done it; one that fails then has failed for that.
+    pub(super) fn status(self, status: CallStatus) -> CallStatus {
+        match status {
+            CallStatus::Ok if self.program => CallStatus::Denied,
+            CallStatus::Failed if self.program || self.write => CallStatus::Denied,
+            status => status,
+        }
+    }
+}
+
+impl Pipeline {
+    /// Tells which programs of a call ran, and each denial as one that comes before a call is told.
+    pub(super) fn tell_programs(&self, call: &ToolCall, name: &str, ended: &CommandEnded, asks: &ProgramAsker<'_>) -> Refusals {
+        tell_ran(&self.sink, &call.id, None, &ended.programs);
+        for denied in &ended.denied {
+            let reason = sentence(denied) + asks.why_nobody(&denied.because);
+            let (call, name) = (call.id.clone(), name.to_owned());
+            (self.sink)(Kind::CallDecided { call, name, decision: Decision::Deny, reason }.into());
+        }
+        Refusals::of(&ended.denied)
+    }
+}
+
+/// Tells which programs a command of the settings started, and warns of those that it was refused.
+pub(super) fn tell_of_hook(sink: &Sink, call: Option<&str>, run: &str, ended: &CommandEnded) {
+    tell_ran(sink, call.unwrap_or_default(), Some(run), &ended.programs);
+    for denied in &ended.denied {
+        let message = format!("in the hook `{run}` {}", sentence(denied));
+        sink(Kind::Warning { message }.into());
+    }
+}
+
+fn tell_ran(sink: &Sink, call: &str, hook: Option<&str>, programs: &Programs) {
+    if !programs.is_empty() {
+        let Programs { listed: programs, n_more } = programs.clone();
+        sink(Kind::CallRan { call: call.to_owned(), programs, n_more, hook: hook.map(str::to_owned) }.into());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(because: Because, ended: CallStatus, expected: CallStatus) {
+        let denied = Denied { argv: vec!["make".into()], truncated: false, count: 1, because, killed: false };
+        assert_eq!(Refusals::of(&[denied]).status(ended), expected);
+    }
+
+    #[test]
+    fn a_call_is_denied_by_a_rule_it_meets_and_by_a_write_that_it_fails_without() {
+        use CallStatus::Cancelled;
+        use CallStatus::Denied;
+        use CallStatus::Failed;
+        use CallStatus::Ok;
+        use CallStatus::TimedOut;
+        let rule = || Because::Refused { rule: "bash(make)".to_owned() };
+        let write = || Because::Write { path: "a".into() };
+        for (because, ended, expected) in [
+            (rule(), Ok, Denied),
+            (rule(), Failed, Denied),
+            (rule(), TimedOut, TimedOut),
+            (rule(), Cancelled, Cancelled),
+            (write(), Ok, Ok),
+            (write(), Failed, Denied),
+        ] {
+            check(because, ended, expected);
+        }
+        assert_eq!(Refusals::default().status(Failed), Failed);
+    }
+}
