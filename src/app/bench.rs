@@ -30,6 +30,7 @@ use podbay_sandbox::Sandbox;
 use podbay_sandbox::Socket;
 use podbay_sandbox::Spec;
 use podbay_session::State;
+use podbay_wire::ExecGate;
 use podbay_wire::keep::Person;
 use podbay_wire::keep::ReviewAnswer;
 use podbay_wire::keep::ReviewOrder;
@@ -175,6 +176,15 @@ impl Bench {
     pub(super) async fn holes_once(&self, cancel: &CancellationToken) -> Option<String> {
         let facts = self.engine.as_ref()?.facts(cancel).await.ok()?;
         holes::ways_out_once(facts, &self.state.engines())
+    }
+
+    /// Says what it means where the guest does not see which programs run; with `sandbox.strict` no sandbox is used there.
+    pub(super) fn gate_lack(&self, gate: ExecGate) -> Result<Option<String>, Error> {
+        let Some(lack) = sandbox::gate_lack(gate) else { return Ok(None) };
+        if self.config.sandbox.strict {
+            return Err(Error::Sandbox(sandbox::Error::Strict { problem: lack.words() }));
+        }
+        Ok(Some(lack.words()))
     }
 
     pub(super) fn lock(&self) -> Result<Lock, Error> {

@@ -46,12 +46,22 @@ pub async fn call(place: &Place, tool: &str, arguments: &str, front: &Front) -> 
     let mut policy = rules::policy(place.mode, &place.config.policy, warn)?;
     let catalogue = Catalogue::new(&place.config.tools);
     let starts = catalogue.find(tool).map_or("", |tool| tool.name);
+    let is_command = ["bash", "start_background_process"].contains(&starts);
     let is_left_running = starts == "start_background_process" || starts == "bash" && wants_background(arguments);
     let ground = Ground::open(place)?;
     rules::recall(&mut policy, ground.answers(&place.state).as_ref(), warn);
     let bench = Bench::reach(&place.config, &place.state, ground, cancel).await?;
     bench.sweep_aside();
     let (sandbox, lock) = take(&bench, front).await?;
+    if is_command {
+        match bench.gate_lack(sandbox.exec_gate().await) {
+            Ok(unseen) => unseen.into_iter().for_each(warn),
+            Err(error) => {
+                sandbox.close_session().await;
+                return Err(error);
+            }
+        }
+    }
     let pipeline = Pipeline::new(
         catalogue,
         policy,

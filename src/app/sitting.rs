@@ -177,6 +177,13 @@ pub(super) async fn sit_down(
         Err(error) => return Err(failed(error)),
     };
     sandbox.hurry_at(front.interrupt.haste());
+    let unseen = match bench.gate_lack(started.facts.exec_gate) {
+        Ok(unseen) => unseen,
+        Err(error) => {
+            sandbox.give_up().await;
+            return Err(failed(error));
+        }
+    };
     let (found, conversation, begins, n_images) = match found {
         Ok(found) => found,
         Err(error) => {
@@ -187,7 +194,7 @@ pub(super) async fn sit_down(
     let model::Found { client, probed, notes, own } = found;
     let server = own.map(|(server, serving)| OwnServer::keep(server, serving, recorder.sink()));
     let busy = probed.is_full().then(|| BUSY.to_owned());
-    for warning in started.warnings.into_iter().chain(notes).chain(busy).chain(bench.holes_once(cancel).await) {
+    for warning in started.warnings.into_iter().chain(unseen).chain(notes).chain(busy).chain(bench.holes_once(cancel).await) {
         recorder.warn(warning);
     }
     let image = match bench.socket() {

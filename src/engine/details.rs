@@ -15,6 +15,8 @@ pub struct Details {
     /// Security options as the engine writes them, such as `name=seccomp,profile=default`.
     pub security: Vec<String>,
     pub limits: Limits,
+    /// What starts containers that name no other, such as `runc`; empty where the engine does not say.
+    pub runtime: String,
     /// The engine's clock, in RFC 3339.
     pub time: String,
 }
@@ -59,6 +61,7 @@ impl Engine {
             cgroup_driver: info.cgroup_driver.map(|driver| driver.to_string()).unwrap_or_default(),
             security: info.security_options.unwrap_or_default(),
             limits: Limits { memory: info.memory_limit, swap: info.swap_limit, cpu: info.cpu_cfs_quota, pids: info.pids_limit },
+            runtime: info.default_runtime.unwrap_or_default(),
             time: info.system_time.unwrap_or_default(),
         })
     }

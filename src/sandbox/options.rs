@@ -56,7 +56,8 @@ pub struct Options {
     pub restarts: u32,
     /// The time over which they are counted.
     pub restart_window: Seconds,
-    /// Refuses what would only be warned about: a project that belongs to root, an engine with a known hole that lets a container out.
+    /// Refuses what would only be warned about: a project that belongs to root, an engine with a known hole that lets a container out, a sandbox that does not see
+    /// which programs run.
     pub strict: bool,
 }
 

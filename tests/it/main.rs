@@ -53,6 +53,7 @@ mod tls;
 mod tool_box;
 mod ui;
 mod unheld;
+mod unseen;
 mod untold;
 mod wall;
 mod withdrawn;

@@ -44,6 +44,7 @@ pub(super) async fn socket(options: &sandbox::Options, cancel: &CancellationToke
     let mut checks =
         vec![Check::ok(GROUP, "socket", format!("a guest of this build answers at {}, as uid {uid}", socket.path().display()))];
     let remedy = "compose.yaml and `.env` say what the sandbox is like; `docker compose up -d` starts it anew when they have changed";
+    checks.push(super::gate::told(GROUP, started.facts.exec_gate, options.strict));
     checks.extend(started.warnings.into_iter().map(|warning| Check::warn(GROUP, "limits", warning, remedy)));
     checks
 }

@@ -2,8 +2,10 @@
 
 use super::check::Check;
 use super::check::Group;
+use super::gate;
 use podbay_engine::Details;
 use podbay_engine::Facts;
+use podbay_wire::ExecGate;
 
 const GROUP: Group = Group::Isolation;
 
@@ -17,6 +19,8 @@ pub(super) struct Kernel {
     pub(super) landlock: u32,
     /// Security modules that are on, as the kernel lists them; `None` where it does not show.
     pub(super) modules: Option<String>,
+    /// Whether a filter of a process here may ask about programs; `None` where that was not tried.
+    pub(super) exec_gate: Option<ExecGate>,
     /// What a filter of system calls can do, as the kernel lists it; `None` where it has no filters.
     pub(super) filters: Option<String>,
 }
@@ -24,7 +28,13 @@ pub(super) struct Kernel {
 impl Kernel {
     pub(super) fn look() -> Self {
         let read = |path| std::fs::read_to_string(path).ok();
-        Self { landlock: landlock(), modules: read("/sys/kernel/security/lsm"), filters: read("/proc/sys/kernel/seccomp/actions_avail") }
+        let exec_gate = Some(podbay_guest::find_exec_gate());
+        Self {
+            landlock: landlock(),
+            exec_gate,
+            modules: read("/sys/kernel/security/lsm"),
+            filters: read("/proc/sys/kernel/seccomp/actions_avail"),
+        }
     }
 }
 
@@ -48,6 +58,7 @@ pub(super) fn judge(facts: &Facts, details: &Details, kernel: &Kernel, strict: b
         seccomp(details),
         module(details, kernel),
         landlock_of(kernel, shares_kernel),
+        gate::of_engine(kernel.exec_gate.filter(|_| shares_kernel), &details.runtime, strict),
     ]
 }
 
@@ -201,6 +212,7 @@ mod tests {
             cgroup_driver: "systemd".to_owned(),
             security: vec!["name=apparmor".to_owned(), "name=seccomp,profile=builtin".to_owned()],
             limits: Limits { memory: on, swap: on, cpu: on, pids: on },
+            runtime: "runc".to_owned(),
             ..Details::default()
         }
     }
@@ -208,6 +220,7 @@ mod tests {
     fn kernel() -> Kernel {
         Kernel {
             landlock: 6,
+            exec_gate: Some(ExecGate::Works),
             modules: Some("landlock,lockdown,yama,apparmor\n".to_owned()),
             filters: Some("kill_process kill_thread trap errno user_notif trace log allow\n".to_owned()),
         }

@@ -8,6 +8,7 @@ mod attack;
 mod check;
 mod engine;
 mod full;
+mod gate;
 mod host;
 mod images;
 mod isolation;

@@ -41,5 +41,5 @@ mod writes;
 
 pub(super) use listener::Listener;
 pub(super) use listener::Question;
-pub(super) use probe::find;
+pub use probe::find;
 pub(super) use supervise::Gate;

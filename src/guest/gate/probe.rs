@@ -12,7 +12,7 @@ use podbay_wire::message::ExecGate;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Has a thread of its own ask, under a filter that ends with it.
-pub(crate) fn find() -> ExecGate {
+pub fn find() -> ExecGate {
     let (sender, receiver) = mpsc::channel();
     let asking = std::thread::Builder::new().name("probe".to_owned()).stack_size(128 * 1024).spawn(move || {
         let listener = call_filter::ask_about_parents();
