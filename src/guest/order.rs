@@ -282,6 +282,8 @@ mod tests {
                 effect: ExecEffect::Deny,
                 words: vec![vec!["git".to_owned()]],
                 more: true,
+                options_between: false,
+                unless: Vec::new(),
                 scope: ExecScope::Anywhere,
                 rule: "x".to_owned(),
                 justification: String::new(),

@@ -25,6 +25,8 @@ pub(super) fn exec_rules(rule: &Rule, effect: ExecEffect, because: &str) -> Vec<
         effect,
         words: words.into_iter().map(|word| vec![word]).collect(),
         more,
+        options_between: false,
+        unless: Vec::new(),
         scope,
         rule: rule.text().to_owned(),
         justification: justification.clone(),

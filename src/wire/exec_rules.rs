@@ -23,6 +23,12 @@ pub struct ExecRule {
     pub words: Vec<Vec<String>>,
     /// Whether more arguments may follow.
     pub more: bool,
+    /// Whether options may stand between the words, and `+nightly` and the like.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub options_between: bool,
+    /// Arguments with which it is not meant, wherever they stand.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unless: Vec<String>,
     #[serde(default)]
     pub scope: ExecScope,
     /// As the person wrote it.
@@ -119,7 +125,8 @@ impl AskedProgram {
 /// Returns whether these are more rules than may go with a call.
 pub fn are_too_many(rules: &[ExecRule]) -> bool {
     let bytes = |rule: &ExecRule| {
-        rule.words.iter().flatten().map(|word| word.len() + 4).sum::<usize>() + rule.rule.len() + rule.justification.len()
+        let words = rule.words.iter().flatten().chain(&rule.unless);
+        words.map(|word| word.len() + 4).sum::<usize>() + rule.rule.len() + rule.justification.len()
     };
     rules.len() > MAX_RULES || rules.iter().map(bytes).sum::<usize>() > MAX_RULE_BYTES
 }

@@ -138,7 +138,8 @@ async fn who_ends_the_supervisor_ends_the_call_and_nothing_runs_unseen() {
 
 fn rule(effect: ExecEffect, scope: ExecScope, words: &str) -> ExecRule {
     let words = words.split(' ').map(|word| vec![word.to_owned()]).collect();
-    ExecRule { effect, words, more: true, scope, rule: "bash(the rule)".to_owned(), justification: "not here".to_owned() }
+    let (rule, justification) = ("bash(the rule)".to_owned(), "not here".to_owned());
+    ExecRule { effect, words, more: true, options_between: false, unless: Vec::new(), scope, rule, justification }
 }
 
 fn denies(words: &str) -> Vec<ExecRule> {

@@ -1,6 +1,7 @@
 //! Which file a program is, whatever it is called: by its place in the file system, and by the mark that its maker's linker left in it.
 
 use std::collections::HashMap;
+use std::fs;
 use std::fs::File;
 use std::fs::Metadata;
 use std::io;
@@ -88,6 +89,8 @@ impl Identities {
     /// Returns `None` where there is no such file, or where it is one for many names, which are all it can be known by.
     fn learn(&mut self, name: &[u8], file: &Path) -> Option<Known> {
         const MANY_NAMES: u64 = 2;
+        // Of most names there is none in most folders: one look tells.
+        fs::metadata(file).ok()?;
         let file = file.canonicalize().ok()?;
         let metadata = file.metadata().ok().filter(Metadata::is_file)?;
         let own = base(file.as_os_str().as_bytes());
@@ -208,7 +211,16 @@ mod tests {
     fn rule(name: &str) -> ExecRule {
         let words = vec![vec![name.to_owned()]];
         let (effect, scope) = (ExecEffect::Deny, ExecScope::Own);
-        ExecRule { effect, words, more: true, scope, rule: name.to_owned(), justification: String::new() }
+        ExecRule {
+            effect,
+            words,
+            more: true,
+            options_between: false,
+            unless: Vec::new(),
+            scope,
+            rule: name.to_owned(),
+            justification: String::new(),
+        }
     }
 
     fn name_of(identities: &mut Identities, path: &Path) -> Option<String> {

@@ -43,15 +43,16 @@ pub(super) fn base(path: &[u8]) -> &[u8] {
 /// Returns whether a rule speaks of a program. Of arguments that are not known it is taken to speak.
 pub(super) fn speaks_of(rule: &ExecRule, form: &Form) -> bool {
     let Some((name, behind)) = rule.words.split_first() else { return false };
+    if form.words.iter().any(|word| rule.unless.iter().any(|other| other.as_bytes() == word)) {
+        return false;
+    }
+    let follow = |words: &[Vec<u8>]| follow(behind, words, rule, form.truncated);
     form.names.iter().any(|own| {
-        let is_it = |words: &[Vec<u8>]| {
-            versions(own).any(|own| name.iter().any(|pattern| fits(pattern.as_bytes(), own)))
-                && follow(behind, words, rule.more, form.truncated)
-        };
+        let is_it = |words: &[Vec<u8>]| versions(own).any(|own| name.iter().any(|pattern| fits(pattern.as_bytes(), own))) && follow(words);
         // Git's verbs are programs of their own, too, in git's own folder.
         let of_git = base(own).strip_prefix(b"git-").is_some_and(|verb| {
             let words: Vec<Vec<u8>> = [&[verb.to_vec()][..], &form.words].concat();
-            name.iter().any(|pattern| fits(pattern.as_bytes(), b"git")) && follow(behind, &words, rule.more, form.truncated)
+            name.iter().any(|pattern| fits(pattern.as_bytes(), b"git")) && follow(&words)
         });
         let behind_options = || own == b"git" && is_it(behind_git_options(&form.words));
         is_it(&form.words) || of_git || behind_options()
@@ -71,13 +72,14 @@ fn without_version(name: &[u8]) -> Option<&[u8]> {
 }
 
 /// Returns whether words are what a rule goes on with. Of several stars only the last one is tried anew, as each other pattern takes one word.
-fn follow(patterns: &[Vec<String>], words: &[Vec<u8>], more: bool, truncated: bool) -> bool {
+fn follow(patterns: &[Vec<String>], words: &[Vec<u8>], rule: &ExecRule, truncated: bool) -> bool {
+    let is_between = |word: &[u8]| rule.options_between && word.starts_with(b"-") | word.starts_with(b"+");
     let is_star = |pattern: &[String]| pattern.iter().any(|pattern| pattern == "*");
     let (mut at, mut word) = (0, 0);
     let mut last_star: Option<(usize, usize)> = None;
     loop {
         match (patterns.get(at), words.get(word)) {
-            (None, rest) if more || rest.is_none() => return true,
+            (None, rest) if rule.more || rest.is_none() => return true,
             (Some(pattern), _) if is_star(pattern) => {
                 at += 1;
                 last_star = Some((at, word));
@@ -85,6 +87,10 @@ fn follow(patterns: &[Vec<String>], words: &[Vec<u8>], more: bool, truncated: bo
             }
             (Some(pattern), Some(found)) if pattern.iter().any(|pattern| fits(pattern.as_bytes(), found)) => {
                 at += 1;
+                word += 1;
+                continue;
+            }
+            (Some(_), Some(option)) if is_between(option) => {
                 word += 1;
                 continue;
             }
@@ -136,7 +142,16 @@ mod tests {
         if more {
             words.pop();
         }
-        ExecRule { effect: ExecEffect::Deny, words, more, scope: ExecScope::Own, rule: text.to_owned(), justification: String::new() }
+        ExecRule {
+            effect: ExecEffect::Deny,
+            words,
+            more,
+            options_between: false,
+            unless: Vec::new(),
+            scope: ExecScope::Own,
+            rule: text.to_owned(),
+            justification: String::new(),
+        }
     }
 
     fn form(text: &str) -> Form {
@@ -200,6 +215,17 @@ mod tests {
         let cut = Form { truncated: true, ..form("tool a b") };
         assert!(speaks_of(&rule("tool a b c *"), &cut) && !speaks_of(&rule("tool a c *"), &cut));
         assert!(!speaks_of(&ExecRule { words: Vec::new(), ..rule("x") }, &cut));
+    }
+
+    #[test]
+    fn options_may_stand_between_words_and_some_of_them_mean_that_nothing_happens() {
+        let rule = ExecRule { options_between: true, unless: vec!["--dry-run".to_owned()], ..rule("npm publish *") };
+        for command in ["npm publish", "npm --quiet publish x", "npm +a -b publish"] {
+            assert!(speaks_of(&rule, &form(command)), "{command}");
+        }
+        for command in ["npm run publish", "npm publish --dry-run", "npm --quiet", "npm --dry-run publish"] {
+            assert!(!speaks_of(&rule, &form(command)), "{command}");
+        }
     }
 
     #[test]

@@ -46,7 +46,8 @@ mod tests {
     fn rule(effect: ExecEffect, scope: ExecScope, words: &str) -> ExecRule {
         let of = |word: &str| vec![word.to_owned()];
         let (rule, justification) = (words.to_owned(), String::new());
-        ExecRule { effect, words: words.split(' ').map(of).collect(), more: true, scope, rule, justification }
+        let words = words.split(' ').map(of).collect();
+        ExecRule { effect, words, more: true, options_between: false, unless: Vec::new(), scope, rule, justification }
     }
 
     fn judged(rules: &[ExecRule], command: &str, is_unnamed: bool, context: Context) -> Option<(ExecEffect, String)> {
