@@ -69,7 +69,7 @@ pub(super) fn understood(options: &policy::Options) -> (policy::Options, Vec<Str
         };
         example.rule = one(&example.rule, does);
     }
-    (policy::Options { autonomy: options.autonomy, allow, ask, gate, deny, rules }, warnings)
+    (policy::Options { allow, ask, gate, deny, rules, ..options.clone() }, warnings)
 }
 
 /// Returns the hooks with the tools' own names, and warns of one that waits for a tool that is none.

@@ -37,6 +37,9 @@ fn mistakes(config: &Config) -> Mistakes {
     if let Some(tokens) = llm.max_output_tokens.filter(|tokens| *tokens < 1 && *tokens != -1) {
         wrong("llm.max_output_tokens", format!("{tokens} tokens are no answer: give it at least 1, or -1 for no limit"));
     }
+    if let Some(what) = config.policy.too_many_unasked() {
+        wrong("policy.unasked_writes", what.to_owned());
+    }
     if tools.read_lines == 0 {
         wrong("tools.read_lines", "0 lines are none: give it at least 1".to_owned());
     }
@@ -167,13 +170,14 @@ mod tests {
             check(&format!("[llm]\nmax_output_tokens = {nonsense}\n"), "llm.max_output_tokens", 2);
         }
         check("[agent]\nwrap_up_percent = 101\n", "agent.wrap_up_percent", 2);
+        check(&format!("[policy]\nunasked_writes = [{}]\n", "'a/', ".repeat(257)), "policy.unasked_writes", 2);
         check("[agent]\ntimeout = \"400d\"\n", "agent.timeout", 2);
     }
 
     #[test]
     fn a_hook_in_which_the_model_could_run_something_is_refused() {
         check("[[hooks.pre_tool_use]]\nrun = 'echo \"{{tool_input}}\"'\nwhere = 'host'\n", "hooks.pre_tool_use", 1);
-        check("[hooks.post_tool_use]\nbash = 'bash -c {{tool_input}}'\n", "hooks.post_tool_use", 1);
+        check("[hooks.post_tool_use]\nbash = 'bash -c \"log {{tool_input}}\"'\n", "hooks.post_tool_use", 1);
     }
 
     #[test]

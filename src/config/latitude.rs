@@ -202,6 +202,7 @@ const TABLE: &[(&str, Latitude)] = &[
     ("policy.gate", Add),
     ("policy.deny", Add),
     ("policy.rules", AddStricter),
+    ("policy.unasked_writes", Never),
     // What is kept of a session is evidence, and what is shown is the person's taste.
     ("session.artifacts_max", Never),
     ("session.events_max", Never),

@@ -1,5 +1,5 @@
 use super::HostCall;
-use super::command::Reading;
+use super::reading::Reading;
 use podbay_event::Capability;
 use podbay_wire::ApplyPatch;
 use podbay_wire::Archive;
@@ -9,7 +9,6 @@ use podbay_wire::Call;
 use podbay_wire::GitQuery;
 use podbay_wire::PatchAction;
 use podbay_wire::Processes;
-use podbay_wire::Shell;
 use podbay_wire::protected_name;
 
 /// One thing to carry out: in the box, or by the host.
@@ -73,7 +72,7 @@ pub fn capabilities(action: &Action) -> Vec<Capability> {
     match action {
         Action::Host(HostCall::ReadArtifact { .. }) => vec![Capability::ReadFiles],
         Action::Host(HostCall::Hook(_)) => {
-            let mut needed = reading_of(action, "", Shell::Plain).map_or_else(Vec::new, |reading| reading.capabilities);
+            let mut needed = Reading::of(action).map_or_else(Vec::new, |reading| reading.capabilities());
             needed.push(Capability::ChangeOutsideBox);
             needed
         }
@@ -116,27 +115,9 @@ pub fn capabilities(action: &Action) -> Vec<Capability> {
             Call::MoveFile(moved) => writing([&moved.source, &moved.destination]),
             Call::Mkdir(made) => writing([&made.path]),
             Call::CopyFile(copy) => both(reading(Some(&copy.source)), writing([&copy.destination])),
-            Call::Bash(_) | Call::Hook(_) => {
-                reading_of(action, "", Shell::Plain).map_or_else(|| vec![Capability::RunInBox], |reading| reading.capabilities)
-            }
+            Call::Bash(_) | Call::Hook(_) => Reading::of(action).map_or_else(Vec::new, |reading| reading.capabilities()),
             Call::Exec(_) | Call::Processes(Processes::Stop { .. }) => vec![Capability::RunInBox],
         },
-    }
-}
-
-/// Reads the command of the shell that an action is, if it is one; `here` is the folder that commands run in where they name none, and `shell`
-/// what carries out those in the box.
-pub(super) fn reading_of(action: &Action, here: &str, shell: Shell) -> Option<Reading> {
-    match action {
-        Action::Box(Call::Bash(bash)) => {
-            // One that is named is the project's, `.` too, wherever the last command left off.
-            let directory = bash.working_directory.as_ref().map(BytesPath::to_text);
-            Some(Reading::new(&bash.command, Some(directory.as_deref().unwrap_or(here)), shell))
-        }
-        Action::Box(Call::Hook(hook)) => Some(Reading::new(&hook.command, None, shell)),
-        // On the host it is `sh`, whatever that is there.
-        Action::Host(HostCall::Hook(hook)) => Some(Reading::new(&hook.command, None, Shell::Plain)),
-        _ => None,
     }
 }
 

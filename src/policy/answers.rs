@@ -22,13 +22,12 @@ use podbay_wire::ApplyPatch;
 use podbay_wire::Call;
 use podbay_wire::FilePatch;
 use podbay_wire::PatchAction;
-use podbay_wire::Shell;
 
 #[test]
 fn a_question_that_holds_once_says_in_which_folder_the_command_runs() {
     let mut policy = Policy::new(Mode::Ask, &Options::default()).expect("no rules");
     let told = |policy: &Policy, command: &str| asked(policy, shell(command)).told(true);
-    let because = "what the command does cannot be read for certain (some words are only known when it runs)";
+    let because = "what the command does cannot be read for certain (it has a variable)";
     assert_eq!(told(&policy, "touch $x"), Lasting::Once { because: because.to_owned() });
     policy.move_to(&"/workspace/src".into());
     assert_eq!(told(&policy, "touch $x"), Lasting::Once { because: format!("it runs in src; {because}") });
@@ -127,19 +126,6 @@ fn what_cannot_be_read_for_certain_is_allowed_once_only() {
     assert!(asked(&policy, write("x/../a")).lasting().is_err(), "nor a path with ..");
     let long = format!("make {}", "x".repeat(5000));
     assert!(asked(&policy, shell(&long)).lasting().is_err_and(|because| because.contains("too long")));
-}
-
-#[test]
-fn without_bash_what_it_reads_alone_is_asked_about_each_time_and_says_what_to_do() {
-    let mut policy = Policy::new(Mode::Ask, &Options::default()).expect("no rules");
-    let question = asked(&policy, shell("[[ a ]] && make"));
-    assert!(question.lasting().is_err_and(|because| because.contains("no bash runs it")), "nobody said that there is one");
-    assert!(question.remedy().is_some_and(|remedy| remedy.contains("`[[`") && remedy.contains("plain sh")));
-    assert_eq!(asked(&policy, shell("make")).remedy(), None);
-    policy.read_by(Shell::Bash);
-    assert!(asked(&policy, shell("[[ a ]] && make")).lasting().is_ok() && is_allowed(&policy, shell("[[ a ]]")));
-    policy.read_by(Shell::Plain);
-    assert!(!is_allowed(&policy, shell("[[ a ]]")));
 }
 
 #[test]

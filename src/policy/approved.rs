@@ -7,6 +7,7 @@ use podbay_wire::Exec;
 use podbay_wire::ExecEffect;
 use podbay_wire::ExecRule;
 use podbay_wire::Hook;
+use podbay_wire::WriteGate;
 
 /// An action that policy allowed, by itself or by a person's answer. Only this room makes one from a verdict.
 #[derive(Debug)]
@@ -87,6 +88,14 @@ impl Approved<Action> {
     pub(super) fn under(mut self, rules: &[ExecRule]) -> Self {
         if let Action::Box(Call::Bash(Bash { rules: own, .. }) | Call::Hook(Hook { rules: own, .. })) = &mut self.action {
             *own = rules.iter().filter(|rule| !self.is_answered || rule.effect == ExecEffect::Deny).cloned().collect();
+        }
+        self
+    }
+
+    /// Lets a command run for as long as it only reads: its first write is asked about then.
+    pub(super) fn held_at_its_first_write(mut self, gate: WriteGate) -> Self {
+        if let Action::Box(Call::Bash(bash)) = &mut self.action {
+            bash.write_gate = Some(gate);
         }
         self
     }

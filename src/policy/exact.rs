@@ -6,14 +6,11 @@ use serde::Deserialize;
 use serde::Serialize;
 
 use super::Action;
-use super::command::Reading;
 use super::paths::folder;
 use super::paths::paths;
 use super::paths::plain;
+use super::reading::Reading;
 use super::tool::tool;
-use podbay_code::shell::Command;
-use podbay_code::shell::Word;
-use podbay_code::shell::WordKind;
 use podbay_event::Capability;
 use podbay_wire::ApplyPatch;
 use podbay_wire::ArchiveAction;
@@ -116,26 +113,16 @@ pub(super) fn only_once(reading: Option<&Reading>, capabilities: &[Capability], 
     if let Some(capability) = each_time {
         return Some(format!("to {} is asked about each time", capability.describe()));
     }
-    if let Some(reading) = reading.filter(|reading| !is_certain(reading)) {
-        let doubt = reading.script.doubts.first().map_or_else(|| "some words are only known when it runs".to_owned(), ToString::to_string);
-        return Some(format!("what the command does cannot be read for certain ({doubt})"));
+    let script = reading.map(|reading| &reading.script);
+    if let Some(script) = script.filter(|script| !script.is_known() || script.commands.is_empty()) {
+        let what = script.unknown.unwrap_or("no command");
+        return Some(format!("what the command does cannot be read for certain (it has {what})"));
     }
     match (exact, reading) {
         (Some(_), _) => None,
         (None, Some(_)) => Some("the command is too long to be remembered, or its folder is not certain".to_owned()),
         (None, None) => Some("it names no file by which it could be known again".to_owned()),
     }
-}
-
-/// Returns whether everything that a text starts is known, word for word.
-fn is_certain(reading: &Reading) -> bool {
-    let known = |word: &Word| word.kind == WordKind::Known;
-    let is_known = |command: &Command| {
-        command.words.iter().all(known)
-            && command.assignments.iter().all(|assignment| assignment.value.as_ref().is_some_and(known))
-            && command.redirections.iter().all(|redirection| redirection.target.as_ref().is_none_or(known))
-    };
-    reading.script.is_known() && !reading.script.commands.is_empty() && reading.script.commands.iter().all(is_known)
 }
 
 fn with(call: &Call) -> Vec<String> {

@@ -35,7 +35,7 @@ pub(super) fn exec_rules(rule: &Rule, effect: ExecEffect, because: &str) -> Vec<
 }
 
 /// Returns the words that a pattern may stand for, each with whether more may follow.
-fn forms(pattern: &str) -> Vec<(Vec<String>, bool)> {
+pub(super) fn forms(pattern: &str) -> Vec<(Vec<String>, bool)> {
     let Some(mut words) = split(pattern) else { return Vec::new() };
     let ends_open = words.last().is_some_and(|word| word.ends_with('*'));
     if ends_open && words.len() > 1 && words.last().is_some_and(|word| word == "*") {

@@ -1,7 +1,7 @@
-/// Returns whether a text matches a pattern in which `*` is anything, of any length; with `with_one`, `?` is any one letter.
+/// Returns whether a text matches a pattern in which `*` is anything, of any length.
 ///
 /// Linear but for texts that repeat what the pattern repeats, and never worse than the product of both lengths.
-pub(super) fn matches(pattern: &str, text: &str, with_one: bool) -> bool {
+pub(super) fn matches(pattern: &str, text: &str) -> bool {
     let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
     let (mut at, mut read) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
@@ -11,7 +11,7 @@ pub(super) fn matches(pattern: &str, text: &str, with_one: bool) -> bool {
                 star = Some((at, read));
                 at += 1;
             }
-            Some(&c) if c == text[read] || (with_one && c == '?') => {
+            Some(&c) if c == text[read] => {
                 at += 1;
                 read += 1;
             }
@@ -33,11 +33,10 @@ mod tests {
     #[test]
     fn a_star_is_anything_and_nothing() {
         for (pattern, text) in [("git *", "git log -p"), ("*", ""), ("a*c", "abbc"), ("a*b*c", "axbxbxc"), ("*x", "xxx"), ("", "")] {
-            assert!(matches(pattern, text, false), "{pattern} {text}");
+            assert!(matches(pattern, text), "{pattern} {text}");
         }
         for (pattern, text) in [("git *", "git"), ("git *", "agit log"), ("a*c", "abcb"), ("?", "a"), ("", "a"), ("a", "")] {
-            assert!(!matches(pattern, text, false), "{pattern} {text}");
+            assert!(!matches(pattern, text), "{pattern} {text}");
         }
-        assert!(matches(".en?", ".env", true));
     }
 }

@@ -12,13 +12,14 @@ use super::Options;
 use super::Rule;
 use super::RuleDecision;
 use super::RuleError;
-use super::action::reading_of;
 use super::capabilities;
-use super::command::Reading;
 use super::exact::only_once;
 use super::exec_rules::exec_rules;
+use super::narrower::narrower;
 use super::paths::folder;
+use super::programs;
 use super::question::Question;
+use super::reading::Reading;
 use super::rule::everything_is_allowed;
 use podbay_event::Answer;
 use podbay_event::Capability;
@@ -28,14 +29,9 @@ use podbay_wire::Call;
 use podbay_wire::ExecEffect;
 use podbay_wire::ExecGate;
 use podbay_wire::ExecRule;
-use podbay_wire::Glob;
-use podbay_wire::Grep;
 use podbay_wire::MAX_RULES;
-use podbay_wire::Shell;
+use podbay_wire::WriteGate;
 use podbay_wire::are_too_many;
-
-/// The longest command that a person is asked about, as it is written in a call: the question shows all of it.
-const ASKED_MAX: usize = 64 << 10;
 
 /// How much is allowed without asking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -76,10 +72,10 @@ pub struct Policy {
     always: BTreeSet<Exact>,
     /// The folder that commands run in, as far as it was told.
     here: String,
-    /// What carries them out.
-    shell: Shell,
-    /// The sandbox sees which programs a command starts, and holds the rules against each.
+    /// The sandbox sees which programs a command starts, and holds the rules against each; and it can hold a command at its first write.
     sees_programs: bool,
+    /// What a command writes without a question.
+    unasked_writes: Vec<String>,
 }
 
 /// What policy says of one action.
@@ -104,8 +100,8 @@ impl Policy {
             refused: BTreeSet::new(),
             always: BTreeSet::new(),
             here: String::new(),
-            shell: Shell::Plain,
             sees_programs: false,
+            unasked_writes: options.unasked_writes.clone(),
         };
         for example in &options.rules {
             let rule = tried(example)?;
@@ -122,15 +118,18 @@ impl Policy {
 
     /// What does not fit with a call would not hold.
     fn refuse_too_many(&self) -> Result<(), RuleError> {
-        let all: Vec<ExecRule> =
+        let own: Vec<ExecRule> =
             [&self.deny, &self.gate, &self.ask].into_iter().flatten().flat_map(|rule| exec_rules(rule, ExecEffect::Deny, "")).collect();
-        match all.last() {
-            Some(last) if are_too_many(&all) => {
-                let problem = format!("there are more rules about commands than go with one; {MAX_RULES} is the most, and 32 KiB of them");
-                Err(RuleError { rule: last.rule.clone(), problem })
-            }
-            _ => Ok(()),
+        let Some(last) = own.last() else { return Ok(()) };
+        let built_in = programs::exec_rules(ExecEffect::Deny, &[]);
+        if !are_too_many(&[own.as_slice(), &built_in].concat()) {
+            return Ok(());
         }
+        let problem = format!(
+            "there are more rules about commands than go with one; {MAX_RULES} is the most, and 32 KiB of them, with {} that are built in",
+            built_in.len()
+        );
+        Err(RuleError { rule: last.rule.clone(), problem })
     }
 
     pub fn mode(&self) -> Mode {
@@ -185,11 +184,6 @@ impl Policy {
         self.here = folder(directory).unwrap_or_else(|| directory.to_text());
     }
 
-    /// Learns what carries out commands. As long as nobody said, it is a shell that does not know what bash has besides.
-    pub fn read_by(&mut self, shell: Shell) {
-        self.shell = shell;
-    }
-
     /// Learns whether the sandbox holds rules against each program that a command starts. As long as nobody said, it does not.
     pub fn held_by(&mut self, gate: ExecGate) {
         self.sees_programs = gate == ExecGate::Works;
@@ -199,15 +193,17 @@ impl Policy {
     ///
     /// A command that may run takes along what the programs that it starts may be: which those are is seen in the sandbox alone.
     pub fn judge(&self, action: Action) -> Verdict {
-        let programs = self.programs(&action);
-        match self.judge_as_it_stands(action) {
+        let reading = Reading::of(&action);
+        let reading = reading.as_ref();
+        let programs = [self.programs(&action), self.built_in(&action, reading)].concat();
+        match self.judge_as_it_stands(action, reading) {
             Verdict::Allow { action, reason } => Verdict::Allow { action: action.under(&programs), reason },
             Verdict::Ask(question) => Verdict::Ask(Question { programs: programs.into(), ..question }),
             denied @ Verdict::Deny { .. } => denied,
         }
     }
 
-    /// Returns what the rules about an action's tool say of programs.
+    /// Returns what the person's rules about an action's tool say of programs.
     fn programs(&self, action: &Action) -> Vec<ExecRule> {
         let asks_nobody = match (self.mode, action) {
             (_, Action::Box(Call::Hook(_))) => "it wants a person's word, and a hook asks nobody",
@@ -223,10 +219,20 @@ impl Policy {
         [of(&self.deny, ExecEffect::Deny, ""), of(&self.gate, gates, asks_nobody), of(asks, ExecEffect::Ask, "")].concat()
     }
 
-    fn judge_as_it_stands(&self, action: Action) -> Verdict {
-        let reading = reading_of(&action, &self.here, self.shell);
-        let reading = reading.as_ref();
-        let capabilities = reading.map_or_else(|| capabilities(&action), |reading| reading.capabilities.clone());
+    /// Returns what the table of programs says of those that a command of the model starts, whatever starts them; nothing where rules of the person's
+    /// that name a program each allow all that it says.
+    fn built_in(&self, action: &Action, reading: Option<&Reading>) -> Vec<ExecRule> {
+        let Some(reading) = reading.filter(|_| matches!(action, Action::Box(Call::Bash(_)))) else { return Vec::new() };
+        let rules: Vec<&Rule> = self.allow.iter().filter(|rule| rule.is_of(action) && rule.names_its_program()).collect();
+        if rules.iter().any(|rule| rule.names(reading)) || everything_is_allowed(&rules, reading) {
+            return Vec::new();
+        }
+        let opened: Vec<Vec<&str>> = rules.iter().map(|rule| rule.literal_words()).collect();
+        programs::exec_rules(if self.mode == Mode::Ask { ExecEffect::Ask } else { ExecEffect::Deny }, &opened)
+    }
+
+    fn judge_as_it_stands(&self, action: Action, reading: Option<&Reading>) -> Verdict {
+        let capabilities = self.needs(&action, reading);
         if let Some(rule) = self.deny.iter().find(|rule| rule.may_match(&action, reading, self.sees_programs)) {
             return Verdict::Deny {
                 reason: format!("the rule `{}` denies it{}", rule.text(), reason_of(rule, &action, reading)),
@@ -234,33 +240,25 @@ impl Policy {
             };
         }
         let exact = Exact::of(&action, &self.here);
-        let remedy_of_shell = reading.and_then(in_no_bash);
         if exact.as_ref().is_some_and(|exact| self.refused.contains(exact)) {
             return Verdict::Deny { reason: "the person said no to exactly this for the whole session".to_owned(), capabilities };
         }
         let (decision, because) = self.by_mode(&capabilities);
-        // Reading a command asks less often; where nothing may change it is not what the promise rests on.
-        if self.mode == Mode::Deny && (decision == Decision::Deny || reading.is_some()) {
-            let because = if decision == Decision::Deny { because } else { Capability::RunInBox.describe() };
+        if self.mode == Mode::Deny && decision == Decision::Deny {
             return Verdict::Deny { reason: format!("mode deny only allows reading, not to {because}"), capabilities };
         }
         if let Some(rule) = self.gate.iter().find(|rule| rule.may_match(&action, reading, self.sees_programs)) {
+            if self.mode == Mode::Ask {
+                let only_once = Some(format!("the rule `{}` wants a word each time", rule.text()));
+                return self.question(action, reading, exact, only_once, Some(rule));
+            }
             let mode = self.mode.as_str();
             let reason = format!(
                 "the rule `{}` wants a person's word, and mode {mode} asks nobody{}",
                 rule.text(),
                 reason_of(rule, &action, reading)
             );
-            return if self.mode == Mode::Ask {
-                if let Some(reason) = reading.and_then(too_long) {
-                    return Verdict::Deny { reason, capabilities };
-                }
-                let only_once = Some(format!("the rule `{}` wants a word each time", rule.text()));
-                let rule = Some(rule.text().to_owned());
-                Verdict::Ask(Question { action, capabilities, exact, only_once, rule, remedy: remedy_of_shell, programs: Box::default() })
-            } else {
-                Verdict::Deny { reason, capabilities }
-            };
+            return Verdict::Deny { reason, capabilities };
         }
         // What was answered was asked in mode ask, about exactly this.
         let asks_each_time = self.is_architect && !action.is_read_only();
@@ -274,47 +272,64 @@ impl Policy {
         }
         let rule = self.ask.iter().filter(|_| self.mode == Mode::Ask).find(|rule| rule.may_match(&action, reading, self.sees_programs));
         let asks = self.mode == Mode::Ask && asks_each_time || rule.is_some();
-        if self.mode == Mode::Auto
-            && self.allowed(&action, reading).is_none()
-            && let Some(remedy) = remedy_of_shell
-        {
-            return Verdict::Deny { reason: format!("it cannot be told what it does: {remedy}"), capabilities };
-        }
         if decision == Decision::Allow && !asks {
             return Verdict::Allow { action: self.approved(action), reason: format!("mode {} allows it", self.mode.as_str()) };
         }
         if !asks && let Some(allowed) = self.allowed(&action, reading) {
             return Verdict::Allow { action: Approved::by_name(action), reason: format!("{allowed} allows it") };
         }
+        if !asks && decision == Decision::Ask && self.can_be_held(&action, &capabilities) {
+            let gate = WriteGate { unasked: self.unasked_writes.clone() };
+            let action = self.approved(action).held_at_its_first_write(gate);
+            return Verdict::Allow { action, reason: "it is held at its first write".to_owned() };
+        }
         if asks || decision == Decision::Ask {
-            if let Some(reason) = reading.and_then(too_long) {
-                return Verdict::Deny { reason, capabilities };
-            }
             let only_once = if asks_each_time {
                 Some("with the autonomy `architect` each change and each command is asked about".to_owned())
             } else {
                 only_once(reading, &capabilities, exact.as_ref())
             };
-            let rule = rule.map(|rule| rule.text().to_owned());
-            return Verdict::Ask(Question {
-                action,
-                capabilities,
-                exact,
-                only_once,
-                rule,
-                remedy: remedy_of_shell,
-                programs: Box::default(),
-            });
+            return self.question(action, reading, exact, only_once, rule);
         }
         let remedy =
             capabilities.iter().find(|capability| self.decide(capability) == Decision::Deny).map_or("", |capability| remedy(capability));
         Verdict::Deny { reason: format!("mode {} does not allow to {because}{remedy}", self.mode.as_str()), capabilities }
     }
 
+    /// Makes a question of an action, or refuses one that no question shows whole.
+    fn question(
+        &self,
+        action: Action,
+        reading: Option<&Reading>,
+        exact: Option<Exact>,
+        only_once: Option<String>,
+        rule: Option<&Rule>,
+    ) -> Verdict {
+        let capabilities = self.needs(&action, reading);
+        if let Some(reason) = reading.and_then(Reading::too_long) {
+            return Verdict::Deny { reason, capabilities };
+        }
+        let rule = rule.map(|rule| rule.text().to_owned());
+        Verdict::Ask(Question { action, capabilities, exact, only_once, rule, programs: Box::default() })
+    }
+
+    /// Returns what an action needs that no rule of the person's opens.
+    fn needs(&self, action: &Action, reading: Option<&Reading>) -> Vec<Capability> {
+        let Some(reading) = reading.filter(|_| matches!(action, Action::Box(Call::Bash(_)))) else { return capabilities(action) };
+        let rules: Vec<&Rule> = self.allow.iter().filter(|rule| rule.is_of(action)).collect();
+        reading.capabilities_but(|command, decides| rules.iter().any(|rule| rule.allows(command, Some(decides))))
+    }
+
+    /// Returns whether a command can be let run until it writes: nothing that it says is for a person to decide, and a person can be asked later.
+    fn can_be_held(&self, action: &Action, capabilities: &[Capability]) -> bool {
+        let in_foreground = matches!(action, Action::Box(Call::Bash(bash)) if !bash.background);
+        self.sees_programs && in_foreground && capabilities == [Capability::RunInBox]
+    }
+
     /// Judges a command that the person's own settings tie to a moment. They asked for it, so that no mode asks again; what a rule denies or
     /// gates and what is blocked stays so.
     pub fn judge_hook(&self, action: Action) -> Verdict {
-        let reading = reading_of(&action, &self.here, self.shell);
+        let reading = Reading::of(&action);
         let reading = reading.as_ref();
         let capabilities = capabilities(&action);
         let programs = self.programs(&action);
@@ -333,6 +348,7 @@ impl Policy {
         if let Some(blocked) = capabilities.iter().find(|capability| matches!(capability, Capability::BlockedCommand { .. })) {
             return Verdict::Deny { reason: format!("no hook may {}", blocked.describe()), capabilities };
         }
+        let programs = [programs, programs::blocked_rules()].concat();
         Verdict::Allow { action: Approved::action(action).under(&programs), reason: "the person's settings ask for it".to_owned() }
     }
 
@@ -348,7 +364,7 @@ impl Policy {
     /// Judges what the person does themselves: nobody asks them about their own words. What a rule denies stays denied, and so does whatever is
     /// more than reading in a mode that they chose for that.
     pub fn judge_by_hand(&self, action: Action) -> Verdict {
-        let reading = reading_of(&action, &self.here, self.shell);
+        let reading = Reading::of(&action);
         let reading = reading.as_ref();
         let capabilities = capabilities(&action);
         if let Some(rule) = self.deny.iter().find(|rule| rule.may_match(&action, reading, self.sees_programs)) {
@@ -419,55 +435,7 @@ fn reason_of(rule: &Rule, action: &Action, reading: Option<&Reading>) -> String 
     if let Some(narrower) = narrower(rule, action) {
         return narrower;
     }
-    let doubt = reading.and_then(|reading| reading.script.doubts.first());
-    doubt.map_or_else(String::new, |doubt| format!(" (not all of the command can be read: {doubt}; write it out, one command at a time)"))
-}
-
-/// Returns how a search names the one folder that its pattern is about, where a rule speaks of others: it is judged by the folder it begins in.
-fn narrower(rule: &Rule, action: &Action) -> Option<String> {
-    let (above, pattern, called) = match action {
-        Action::Box(Call::Glob(glob)) => (&glob.path, &glob.pattern, "pattern"),
-        Action::Box(Call::Grep(grep)) => (&grep.path, grep.glob.as_ref()?, "glob"),
-        _ => return None,
-    };
-    let wild = pattern.find(['*', '?', '[', '{', '\\']).unwrap_or(pattern.len());
-    let (folder, rest) = pattern.split_at(pattern[..wild].rfind('/')?);
-    let mut folder = folder;
-    // A slash at its beginning stands for the folder that is searched.
-    while let Some(rest) = folder.strip_prefix("./").or_else(|| folder.strip_prefix('/')) {
-        folder = rest;
-    }
-    if folder.split('/').any(|part| part == "..") {
-        return None;
-    }
-    let above = above.to_text();
-    let path = if above == "." { folder.to_owned() } else { format!("{}/{folder}", above.trim_end_matches('/')) };
-    // With its slash it stays in that folder, as it was meant.
-    let narrow = match action {
-        Action::Box(Call::Grep(grep)) => Call::Grep(Grep { path: BytesPath::from_text(&path), ..grep.clone() }),
-        Action::Box(Call::Glob(glob)) => Call::Glob(Glob { path: BytesPath::from_text(&path), pattern: rest.to_owned(), ..glob.clone() }),
-        _ => return None,
-    };
-    let call = serde_json::json!({ "path": path, called: rest });
-    (!folder.is_empty() && !rule.may_match(&Action::Box(narrow), None, false))
-        .then(|| format!(" (it begins in `{above}`, which may hold what the rule is about; name the folder in `path`: {call})"))
-}
-
-/// Says why nobody is asked about a command: what a question would have to leave out, a person would allow unseen.
-fn too_long(reading: &Reading) -> Option<String> {
-    let n_bytes = serde_json::Value::from(reading.text.as_str()).to_string().len();
-    (n_bytes > ASKED_MAX).then(|| {
-        format!(
-            "a person would have to be asked, and a command of {n_bytes} bytes is more than a question shows (64 KiB); write what is long into a file \
-             with write_file, and run a short command"
-        )
-    })
-}
-
-/// Says why a shell other than bash may make something else of a command.
-fn in_no_bash(reading: &Reading) -> Option<String> {
-    let what = reading.only_in_bash?;
-    Some(format!("the sandbox has no bash, and its sh may read `{what}` otherwise; write it in the way of a plain sh"))
+    reading.map_or_else(String::new, Reading::unknown)
 }
 
 /// What the model can do instead.

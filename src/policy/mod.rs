@@ -8,7 +8,9 @@ mod action;
 mod answers;
 mod approved;
 mod autonomy;
-mod command;
+mod command_pattern;
+#[cfg(test)]
+mod corpus;
 mod exact;
 mod exec_rules;
 mod glob;
@@ -18,16 +20,16 @@ mod host_call;
 mod judge;
 #[cfg(test)]
 mod looking;
+mod narrower;
 mod options;
 mod paths;
 mod pattern;
 mod programs;
 mod question;
+mod reading;
 mod rule;
 #[cfg(test)]
 mod rule_cases;
-#[cfg(test)]
-mod rule_denials;
 mod tool;
 #[cfg(test)]
 mod tried;

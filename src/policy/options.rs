@@ -2,6 +2,7 @@ use serde::Deserialize;
 use serde::Serialize;
 
 use super::Autonomy;
+use podbay_wire::WriteGate;
 
 /// What may be done without asking: the section `[policy]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -21,6 +22,17 @@ pub struct Options {
     /// (`speaks_of`) or not (`not_of`), which are tried when the settings are read. For a rule about commands also `scope` (own or anywhere: also what
     /// `make` or a script starts) and a `justification` that the model is told.
     pub rules: Vec<Example>,
+    /// In mode ask, files that a command writes without a question, as patterns of a `.gitignore` such as `target/` and `__pycache__/`. They open no
+    /// protected name.
+    pub unasked_writes: Vec<String>,
+}
+
+impl Options {
+    /// Returns what is wrong with `unasked_writes`: what does not go with a command would not hold.
+    pub fn too_many_unasked(&self) -> Option<&'static str> {
+        let gate = WriteGate { unasked: self.unasked_writes.clone() };
+        gate.is_too_much().then_some("these are more patterns than go with a command: 256 is the most, and 16 KiB of them")
+    }
 }
 
 /// By whom a program is started that a rule about commands speaks of.

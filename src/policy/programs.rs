@@ -6,6 +6,9 @@
 use std::sync::LazyLock;
 
 use podbay_event::Capability;
+use podbay_wire::ExecEffect;
+use podbay_wire::ExecRule;
+use podbay_wire::ExecScope;
 use podbay_wire::behind_git_options;
 
 const TABLE: &str = include_str!("programs.txt");
@@ -13,12 +16,14 @@ const TABLE: &str = include_str!("programs.txt");
 /// A line of the table.
 struct Program {
     kind: Kind,
+    /// The words of the line, as it is named to people.
+    line: &'static str,
     words: Vec<Vec<&'static str>>,
     /// Options with which nothing happens.
     unless: Vec<&'static str>,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Push,
     Publish,
@@ -38,8 +43,11 @@ static PROGRAMS: LazyLock<Vec<Program>> = LazyLock::new(|| {
             return None;
         }
         let (words, unless) = line.split_once(" unless ").unwrap_or((line, ""));
-        let words = words.split(' ').map(|word| word.split('|').collect()).collect();
-        Some(Program { kind: kind?, words, unless: unless.split_whitespace().collect() })
+        let (line, words) = (words, words.split(' ').map(|word| word.split('|').collect()).collect::<Vec<_>>());
+        // One that is known by its name alone does nothing either when it says its version.
+        let harmless = if words.len() == 1 { &["--help", "--version"][..] } else { &["--help"] };
+        let unless = unless.split_whitespace().chain(harmless.iter().copied()).collect();
+        Some(Program { kind: kind?, line, words, unless })
     });
     programs.collect()
 });
@@ -48,21 +56,10 @@ static PROGRAMS: LazyLock<Vec<Program>> = LazyLock::new(|| {
 pub(crate) fn decides(words: &[&str]) -> Option<Capability> {
     let (first, arguments) = words.split_first()?;
     let name = first.rsplit('/').next().unwrap_or(first);
-    let is_help = matches!(arguments, ["--help" | "--version"]);
-    if is_help {
-        return None;
-    }
     if name == "kill" && names_every_process(arguments) {
         return Some(Capability::BlockedCommand { reason: "it ends every process there is".to_owned() });
     }
-    // In git's own folder each verb is a program.
-    let verb = name.strip_prefix("git-").filter(|verb| !verb.is_empty());
-    let (name, verb, arguments) = match verb {
-        Some(verb) => ("git", Some(verb), arguments),
-        None if name == "git" => ("git", None, behind_git_options(arguments)),
-        None => (name, None, arguments),
-    };
-    let words: Vec<&str> = [name].into_iter().chain(verb).chain(arguments.iter().copied()).collect();
+    let words = by_verb(words);
     let found = PROGRAMS.iter().find(|program| program.is_meant(&words))?;
     Some(match found.kind {
         Kind::Push => Capability::GatedGit { operation: words.iter().skip(1).find(|word| !word.starts_with('-'))?.to_string() },
@@ -71,7 +68,61 @@ pub(crate) fn decides(words: &[&str]) -> Option<Capability> {
     })
 }
 
+/// Returns the table as rules about the programs that run, whoever starts them. Left out is what these words open, which some rule allows.
+pub(crate) fn exec_rules(effect: ExecEffect, opened: &[Vec<&str>]) -> Vec<ExecRule> {
+    let is_open = |program: &Program| !program.is_blocked() && opened.iter().any(|words| program.is_meant(&by_verb(words)));
+    let rule = |program: &Program| ExecRule {
+        effect,
+        words: program.words.iter().map(|word| word.iter().map(|&word| word.to_owned()).collect()).collect(),
+        more: true,
+        options_between: true,
+        unless: program.unless.iter().map(|&word| word.to_owned()).collect(),
+        scope: ExecScope::Anywhere,
+        rule: program.name(),
+        justification: program.kind.justification(),
+    };
+    PROGRAMS.iter().filter(|program| !is_open(program)).map(rule).collect()
+}
+
+/// Returns those of what cannot work, for commands that may reach others.
+pub(crate) fn blocked_rules() -> Vec<ExecRule> {
+    let blocked: Vec<String> = PROGRAMS.iter().filter(|program| program.is_blocked()).map(Program::name).collect();
+    exec_rules(ExecEffect::Deny, &[]).into_iter().filter(|rule| blocked.contains(&rule.rule)).collect()
+}
+
+/// Returns words with git's verb right behind its name; in git's own folder each verb is a program.
+fn by_verb<'a>(words: &[&'a str]) -> Vec<&'a str> {
+    let Some((first, arguments)) = words.split_first() else { return Vec::new() };
+    let name = first.rsplit('/').next().unwrap_or(first);
+    let (name, verb, arguments) = match name.strip_prefix("git-").filter(|verb| !verb.is_empty()) {
+        Some(verb) => ("git", Some(verb), arguments),
+        None if name == "git" => ("git", None, behind_git_options(arguments)),
+        None => (name, None, arguments),
+    };
+    [name].into_iter().chain(verb).chain(arguments.iter().copied()).collect()
+}
+
+impl Kind {
+    /// Says why it is not let run, and what to do instead.
+    fn justification(self) -> String {
+        match self {
+            Self::Push | Self::Publish => {
+                "it changes something outside of the sandbox; leave it to the person, and say in your answer what should be run".to_owned()
+            }
+            Self::Blocked(reason) => format!("{reason}; do without it"),
+        }
+    }
+}
+
 impl Program {
+    fn name(&self) -> String {
+        format!("built in: {}", self.line)
+    }
+
+    fn is_blocked(&self) -> bool {
+        matches!(self.kind, Kind::Blocked(_))
+    }
+
     fn is_meant(&self, words: &[&str]) -> bool {
         let mut rest = words.iter();
         let all = self.words.iter().enumerate().all(|(at, expected)| {
@@ -142,6 +193,23 @@ mod tests {
     }
 
     #[test]
+    fn the_table_goes_along_as_rules_about_whatever_runs() {
+        let rules = exec_rules(ExecEffect::Deny, &[]);
+        assert!(rules.len() == PROGRAMS.len() && rules.iter().all(|rule| rule.scope == ExecScope::Anywhere && rule.more), "{rules:?}");
+        let push = rules.iter().find(|rule| rule.rule == "built in: git push").expect("it is in the table");
+        assert_eq!(
+            (&*push.words, &*push.unless),
+            (&[vec!["git".to_owned()], vec!["push".to_owned()]][..], &["--dry-run", "-n", "--help"].map(str::to_owned)[..])
+        );
+        assert!(push.justification.contains("leave it to the person"));
+        let names = |rules: &[ExecRule]| rules.iter().map(|rule| rule.rule.clone()).collect::<Vec<_>>();
+        let open = exec_rules(ExecEffect::Deny, &[vec!["git", "-C", "x", "push"], vec!["sudo"]]);
+        assert_eq!(names(&rules).into_iter().filter(|name| !names(&open).contains(name)).collect::<Vec<_>>(), ["built in: git push"]);
+        let blocked = names(&blocked_rules());
+        assert!(blocked.iter().any(|name| name.contains("sudo")) && !blocked.iter().any(|name| name.contains("git")), "{blocked:?}");
+    }
+
+    #[test]
     fn all_else_is_nobodys_business() {
         for command in [
             "git push --dry-run",
@@ -158,6 +226,7 @@ mod tests {
             "systemctl status reboot",
             "echo git push",
             "gh pr list",
+            "npm publish --help",
             "rm -rf .",
             "",
         ] {

@@ -17,8 +17,6 @@ pub struct Question {
     pub(super) only_once: Option<String>,
     /// The rule that wants it asked, where it is one.
     pub(super) rule: Option<String>,
-    /// What could be done so that it need not be asked.
-    pub(super) remedy: Option<String>,
     /// What the programs that it starts may be.
     pub(super) programs: Box<[ExecRule]>,
 }
@@ -31,11 +29,6 @@ impl Question {
     /// Returns the rule that wants it asked, where it is one.
     pub fn rule(&self) -> Option<&str> {
         self.rule.as_deref()
-    }
-
-    /// Returns what whoever made the call can do where nobody answers.
-    pub fn remedy(&self) -> Option<&str> {
-        self.remedy.as_deref()
     }
 
     /// Returns what a yes may hold for besides this call, or why for nothing else.

@@ -1,35 +1,25 @@
-use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::borrow::Borrow;
 
-use regex::Regex;
 use thiserror::Error;
 
+use super::Action;
 use super::RuleScope;
 use super::capabilities;
-use super::command::Reading;
-use super::command::plain_git;
-use super::exec_rules::exec_rules;
-use super::glob;
+use super::command_pattern::CommandPattern;
+use super::exec_rules::forms;
 use super::paths::paths;
 use super::pattern::PathPattern;
-use super::pattern::regex;
+use super::programs;
+use super::reading::Reading;
 use super::tool::BACKGROUND;
 use super::tool::BRANCH;
 use super::tool::HOOK;
 use super::tool::branch;
 use super::tool::tool;
-use super::version::same_program;
-use super::version::shorter;
-use crate::Action;
-use crate::exact::trimmed;
 use podbay_code::shell::Command;
-use podbay_code::shell::Script;
-use podbay_code::shell::WordKind;
 use podbay_event::Capability;
 use podbay_wire::BytesPath;
 use podbay_wire::Call;
-use podbay_wire::ExecEffect;
-use podbay_wire::Shell;
 
 /// Tools whose calls name neither a path nor a command.
 const PATHLESS: [&str; 9] =
@@ -52,9 +42,7 @@ pub struct Rule {
 #[derive(Clone, Debug)]
 enum Pattern {
     Path(PathPattern),
-    Command(String),
-    Commands(String),
-    Regex(Regex),
+    Command(CommandPattern),
 }
 
 #[derive(Debug, Error)]
@@ -87,7 +75,7 @@ impl Rule {
             Some(pattern) if let Some(behind) = behind_the_end(pattern) => {
                 return Err(bad(format!("behind its closing `)` stands `{behind})`; write one rule for each pattern")));
             }
-            Some(pattern) if is_shell(tool) => Some(command_pattern(pattern).map_err(bad)?),
+            Some(pattern) if is_shell(tool) => Some(Pattern::Command(CommandPattern::parse(pattern).map_err(bad)?)),
             Some(_) if PATHLESS.contains(&tool) => {
                 let problem =
                     format!("`{tool}` names no path that a pattern could be about; write `{tool}` alone to speak of all of its calls");
@@ -113,12 +101,16 @@ impl Rule {
         &self.justification
     }
 
+    fn of_commands(&self) -> Option<&CommandPattern> {
+        match &self.pattern {
+            Some(Pattern::Command(pattern)) => Some(pattern),
+            Some(Pattern::Path(_)) | None => None,
+        }
+    }
+
     /// Returns the pattern over the words of commands, where it is one.
     pub(super) fn words(&self) -> Option<&str> {
-        match &self.pattern {
-            Some(Pattern::Command(words) | Pattern::Commands(words)) => Some(words),
-            Some(Pattern::Path(_) | Pattern::Regex(_)) | None => None,
-        }
+        self.of_commands().and_then(CommandPattern::words)
     }
 
     pub fn text(&self) -> &str {
@@ -167,8 +159,8 @@ impl Rule {
     }
 
     /// Returns whether it may speak of this action, for a rule that denies or asks: a path with `..` is also taken for what it leads to by
-    /// its letters, and one command of many is enough. A script that may do more than can be read is meant where nobody sees which programs it
-    /// starts; `are_seen`: the sandbox does, and holds the rule against each.
+    /// its letters, and one command of many is enough. Of a script that does not say all that it starts it may speak where the sandbox does not see
+    /// which programs that are; `are_seen`: it does, and holds the rule against each.
     pub(super) fn may_match(&self, action: &Action, reading: Option<&Reading>, are_seen: bool) -> bool {
         if !self.is_of(action) {
             return false;
@@ -178,167 +170,77 @@ impl Rule {
             (Some(Pattern::Path(pattern)), _) if self.tool == BRANCH => branch(action).is_some_and(|name| pattern.is_of_branch(name, true)),
             // One path that is denied denies the call, and so does one that a folder takes along.
             (Some(Pattern::Path(pattern)), _) => paths(action).iter().any(|path| pattern.matches(path, true)) || pattern.is_in(action),
-            (Some(_), Some(reading)) => {
+            (Some(Pattern::Command(pattern)), Some(reading)) => {
                 // A hook on the host is in no sandbox.
-                let is_held = are_seen && matches!(action, Action::Box(_)) && self.is_of_programs();
-                let starts = if is_held { self.starts(&reading.script) } else { self.may_start(&reading.script) };
-                self.names(reading) || starts || !(is_held || reading.script.is_known())
+                let is_held = are_seen && matches!(action, Action::Box(_));
+                pattern.names(reading)
+                    || pattern.is_started_by(reading)
+                    || !is_held && self.is_of_programs() && pattern.may_be_started_by(reading)
             }
-            (Some(_), None) => false,
+            (Some(Pattern::Command(_)), None) => false,
         }
     }
 
-    /// Returns whether the sandbox can hold it against the programs that a command starts.
+    /// Returns whether it can be held against the programs that run; any other speaks of scripts alone.
     fn is_of_programs(&self) -> bool {
-        !exec_rules(self, ExecEffect::Deny, "").is_empty()
+        self.words().is_some_and(|words| !forms(words).is_empty())
     }
 
-    /// Returns whether it says the whole command to the letter.
+    /// Returns whether it says the whole script to the letter.
     pub(super) fn names(&self, reading: &Reading) -> bool {
-        match &self.pattern {
-            Some(Pattern::Command(text) | Pattern::Commands(text)) => trimmed(text) == reading.text,
-            Some(Pattern::Path(_) | Pattern::Regex(_)) | None => false,
-        }
+        self.of_commands().is_some_and(|pattern| pattern.names(reading))
     }
 
-    /// Returns whether a pattern allows one command: it must be written plainly, all of its words known, with nothing around it.
-    fn allows(&self, command: &Command, needs: &BTreeSet<Capability>) -> bool {
-        if !is_shell(&self.tool) {
-            return false;
-        }
-        let opens = |capability: &Capability| match capability {
-            Capability::BlockedCommand { .. } | Capability::ChangeOutsideBox => false,
-            Capability::GatedGit { operation } => self.literal().is_some_and(|literal| {
-                operation.split_whitespace().next().is_some_and(|verb| literal.split_whitespace().any(|word| word == verb))
-            }),
-            Capability::ProtectedName { name } => self.literal().is_some_and(|literal| literal.contains(name.as_str())),
-            _ => true,
+    /// Returns whether it says which program it is about: a whole tool, a regular expression and a `*` do not.
+    pub(super) fn names_its_program(&self) -> bool {
+        self.words().and_then(|words| words.split_whitespace().next()).is_some_and(|first| !first.contains('*'))
+    }
+
+    /// Returns the words of commands that it says to the letter, by which it opens what is in the table of programs.
+    pub(super) fn literal_words(&self) -> Vec<&str> {
+        self.of_commands().map_or_else(Vec::new, CommandPattern::literal_words)
+    }
+
+    /// Returns whether it allows one command, about which a person has this to decide.
+    pub(super) fn allows(&self, command: &Command, decides: Option<&Capability>) -> bool {
+        let opens = |capability: &Capability| {
+            let is_blocked = matches!(capability, Capability::BlockedCommand { .. });
+            !is_blocked && programs::decides(&self.literal_words()).as_ref() == Some(capability)
         };
-        if !needs.iter().all(opens) {
-            return false;
-        }
-        if self.pattern.is_none() {
-            return true;
-        }
-        let is_plain = command.program().is_some_and(|program| program.plain)
-            && command.assignments.is_empty()
-            && command.words.iter().all(|word| word.kind == WordKind::Known)
-            && !command.redirections.iter().any(writes_a_file);
-        is_plain && self.fits(&written(command, false))
-    }
-
-    /// Returns whether a script has a command that it speaks of, as it is written.
-    fn starts(&self, script: &Script) -> bool {
-        script.commands.iter().any(|command| forms(command).any(|command| self.is_of_command(&command)))
-    }
-
-    /// Returns the same, or whether one may turn out to be such a command.
-    fn may_start(&self, script: &Script) -> bool {
-        self.starts(script) || script.commands.iter().any(|command| forms(command).any(|command| self.may_be(&command)))
-    }
-
-    /// Returns the program that the pattern is about, where it begins with one.
-    fn program(&self) -> Option<&str> {
-        self.literal().and_then(|literal| literal.split(' ').next()).filter(|first| !first.is_empty())
-    }
-
-    fn is_of_command(&self, command: &Command) -> bool {
-        let whole = written(command, false);
-        let short = written(command, true);
-        self.fits(&whole) || self.fits(&short) || self.is_version(command, &short)
-    }
-
-    /// Returns whether a word that is not known may be what the pattern goes on with.
-    fn may_be(&self, command: &Command) -> bool {
-        let Some(Pattern::Commands(_) | Pattern::Command(_)) = &self.pattern else { return false };
-        let Some(literal) = self.literal() else { return false };
-        let Some(unknown) = command.words.iter().position(|word| word.kind != WordKind::Known) else { return false };
-        let mut known = command.clone();
-        known.words.truncate(unknown);
-        [written(&known, false), written(&known, true)].iter().any(|text| literal.starts_with(&format!("{text} ")))
-    }
-
-    /// Returns whether it speaks of a program by another version's name: `python3.13` and `python` are also `python3`.
-    fn is_version(&self, command: &Command, short: &str) -> bool {
-        let Some(name) = command.name() else { return false };
-        let rest = short.strip_prefix(name).unwrap_or_default().trim_start();
-        self.fits_versions(name, rest)
-    }
-
-    /// Returns whether it speaks of a program with these words behind it, by one of its versions' names.
-    fn fits_versions(&self, name: &str, rest: &str) -> bool {
-        let with = |name: &str| if rest.is_empty() { name.to_owned() } else { format!("{name} {rest}") };
-        if self.fits(&with(name)) {
-            return true;
-        }
-        let of_rule = self.program().filter(|first| same_program(name, first));
-        of_rule.is_some_and(|first| self.fits(&with(first))) || shorter(name).any(|short| self.fits(&with(short)))
-    }
-
-    /// Returns whether a command's words are what the pattern says; `git log *` is also `git log`.
-    fn fits(&self, text: &str) -> bool {
-        match &self.pattern {
-            Some(Pattern::Command(pattern)) => pattern == text,
-            Some(Pattern::Commands(pattern)) => {
-                glob::matches(pattern, text, false) || pattern.strip_suffix(" *").is_some_and(|short| glob::matches(short, text, false))
-            }
-            Some(Pattern::Regex(regex)) => regex.is_match(text),
-            Some(Pattern::Path(_)) | None => false,
-        }
-    }
-
-    /// Returns what the pattern says before its first `*`.
-    fn literal(&self) -> Option<&str> {
-        match &self.pattern {
-            Some(Pattern::Command(text) | Pattern::Commands(text)) => text.split('*').next(),
-            Some(Pattern::Path(_) | Pattern::Regex(_)) | None => None,
-        }
+        let fits = match &self.pattern {
+            Some(Pattern::Command(pattern)) => pattern.allows(command),
+            Some(Pattern::Path(_)) => false,
+            None => is_shell(&self.tool),
+        };
+        fits && decides.is_none_or(opens)
     }
 
     /// Returns whether it speaks of an example, which stands for a path or a command.
     pub(super) fn speaks_of(&self, example: &str, allows: bool) -> bool {
+        let reading = || Reading::new(example);
         match &self.pattern {
-            None if !is_shell(&self.tool) || !allows => true,
             Some(Pattern::Path(pattern)) => pattern.matches(&BytesPath::from_text(example), !allows),
-            Some(_) | None => {
-                // Which shell will read it is not known yet; an example says what is meant.
-                let reading = Reading::new(example, None, Shell::Bash);
-                if allows {
-                    return self.names(&reading) || everything_is_allowed(&[self], &reading);
-                }
-                self.names(&reading) || !reading.script.is_known() || self.may_start(&reading.script)
+            Some(Pattern::Command(pattern)) if !allows => {
+                let reading = reading();
+                pattern.names(&reading) || pattern.is_started_by(&reading)
+            }
+            None if !allows || !is_shell(&self.tool) => true,
+            Some(Pattern::Command(_)) | None => {
+                let reading = reading();
+                self.names(&reading) || everything_is_allowed(&[self], &reading)
             }
         }
     }
 }
 
-/// Returns a command as it is written, and as one of git is without the options in front of its verb.
-fn forms(command: &Command) -> impl Iterator<Item = Cow<'_, Command>> {
-    let own = (!command.words.is_empty()).then_some(Cow::Borrowed(command));
-    own.into_iter().chain(plain_git(command).map(Cow::Owned))
-}
-
-/// Returns whether each command of a script only reads or is allowed by one of the rules, and nothing else may be started.
-pub(super) fn everything_is_allowed(rules: &[&Rule], reading: &Reading) -> bool {
-    let is_blocked = |capability: &Capability| matches!(capability, Capability::BlockedCommand { .. });
-    // What hides behind what another shell reads otherwise, no rule speaks of.
-    if reading.only_in_bash.is_some() || reading.capabilities.iter().any(is_blocked) {
-        return false;
-    }
-    // A rule for all of bash speaks of what cannot be read, too; gates and protected names it does not open.
-    let opens_all = |rule: &Rule| {
-        rule.pattern.is_none() && reading.needs.iter().zip(&reading.script.commands).all(|(needs, command)| rule.allows(command, needs))
-    };
-    if rules.iter().copied().any(opens_all) {
-        return true;
-    }
-    let mut commands = reading.script.commands.iter().zip(&reading.needs);
-    let is_harmless = |command: &Command, needs: &BTreeSet<Capability>| {
-        !command.starts_another && needs.iter().all(|need| *need == Capability::ReadFiles)
-    };
-    reading.script.is_known()
-        && !reading.script.commands.is_empty()
-        && commands.all(|(command, needs)| is_harmless(command, needs) || rules.iter().copied().any(|rule| rule.allows(command, needs)))
+/// Returns whether each command of a script is allowed by one of the rules, and the script starts no others.
+pub(super) fn everything_is_allowed<R: Borrow<Rule>>(rules: &[R], reading: &Reading) -> bool {
+    let rules = rules.iter().map(Borrow::borrow);
+    // A rule for the whole tool speaks of what cannot be read, too.
+    let opens_all = |rule: &Rule| rule.pattern.is_none() && reading.commands().all(|(command, decides)| rule.allows(command, decides));
+    let is_known = reading.script.is_known() && !reading.script.commands.is_empty();
+    rules.clone().any(opens_all)
+        || is_known && reading.commands().all(|(command, decides)| rules.clone().any(|rule| rule.allows(command, decides)))
 }
 
 /// Returns what stands behind the parenthesis that closes a pattern, where that is not the last one. One in quotes closes nothing.
@@ -358,36 +260,6 @@ fn behind_the_end(pattern: &str) -> Option<&str> {
         }
     }
     None
-}
-
-fn command_pattern(pattern: &str) -> Result<Pattern, String> {
-    if let Some(inside) = pattern.strip_prefix('/').and_then(|rest| rest.strip_suffix('/')).filter(|inside| !inside.is_empty()) {
-        return regex(inside).map(Pattern::Regex);
-    }
-    Ok(if pattern.contains('*') { Pattern::Commands(pattern.to_owned()) } else { Pattern::Command(pattern.to_owned()) })
-}
-
-fn writes_a_file(redirection: &podbay_code::shell::Redirection) -> bool {
-    redirection.writes() && redirection.target.as_ref().and_then(podbay_code::shell::Word::known) != Some("/dev/null")
-}
-
-/// Returns a command as text: its words with one blank between them, those with blanks in quotes.
-fn written(command: &Command, without_folders: bool) -> String {
-    let mut text = String::new();
-    for (at, word) in command.words.iter().enumerate() {
-        if at > 0 {
-            text.push(' ');
-        }
-        let part = if at == 0 && without_folders { word.text.rsplit('/').next().unwrap_or(&word.text) } else { &word.text };
-        if part.is_empty() || part.contains(char::is_whitespace) {
-            text.push('\'');
-            text.push_str(part);
-            text.push('\'');
-        } else {
-            text.push_str(part);
-        }
-    }
-    text
 }
 
 /// Returns whether a tool's rules speak of commands, not of paths.

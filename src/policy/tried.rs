@@ -29,8 +29,7 @@ fn add() -> PatchAction {
 #[track_caller]
 fn check(options: &Options, action: &Action, expected: [Decision; 3]) {
     let decided = [Mode::Ask, Mode::Auto, Mode::Deny].map(|mode| {
-        let mut policy = Policy::new(mode, options).expect("good rules");
-        policy.read_by(podbay_wire::Shell::Bash);
+        let policy = Policy::new(mode, options).expect("good rules");
         match policy.judge(action.clone()) {
             Verdict::Allow { .. } => Decision::Allow,
             Verdict::Ask(_) => Decision::Ask,

@@ -2,6 +2,7 @@
 
 use super::Action;
 use super::Approved;
+use super::Autonomy;
 use super::Exact;
 use super::Example;
 use super::HostCall;
@@ -23,6 +24,8 @@ use podbay_wire::Hook;
 use podbay_wire::ListDirectory;
 use podbay_wire::MoveFile;
 use podbay_wire::WriteFile;
+use podbay_wire::WriteGate;
+use podbay_wire::are_too_many;
 
 pub(super) fn write(path: &str) -> Action {
     Action::Box(Call::WriteFile(WriteFile { path: path.into(), content: String::new(), append: false, protected: false, known: None }))
@@ -254,19 +257,6 @@ pub(super) fn is_allowed(policy: &Policy, action: Action) -> bool {
 }
 
 #[test]
-fn where_the_session_stands_counts_for_what_a_command_may_run() {
-    let mut policy = Policy::new(Mode::Ask, &Options::default()).expect("good rules");
-    let allowed = |policy: &Policy, command: &str| matches!(policy.judge(shell(command)), Verdict::Allow { .. });
-    assert!(allowed(&policy, "git status"));
-    policy.move_to(&"sub".into());
-    assert!(!allowed(&policy, "git status") && allowed(&policy, "ls"), "the settings of another repository may name programs");
-    policy.move_to(&"/workspace".into());
-    assert!(allowed(&policy, "git status"));
-    policy.move_to(&"/".into());
-    assert!(!allowed(&policy, "git status"), "the root is not the project");
-}
-
-#[test]
 fn what_a_rule_or_a_person_allows_is_the_path_by_its_name_alone() {
     let rules = |deny: &[&str], allow: &[&str]| Options {
         deny: deny.iter().map(|&rule| rule.to_owned()).collect(),
@@ -318,13 +308,29 @@ fn what_undo_and_review_take_back_is_not_asked_about_in_mode_auto() {
     }
 }
 
-/// Returns what a command that may run takes along: the effect and the rule of each.
-fn taken_along(mode: Mode, options: &Options, command: &str) -> Vec<(ExecEffect, String, String)> {
-    let Verdict::Allow { action, .. } = Policy::new(mode, options).expect("good rules").judge(shell(command)) else {
-        panic!("{command} may run")
-    };
+fn where_programs_are_seen(mode: Mode, options: &Options) -> Policy {
+    let mut policy = Policy::new(mode, options).expect("good rules");
+    policy.held_by(ExecGate::Works);
+    policy
+}
+
+/// Returns a command as it may run.
+fn allowed(policy: &Policy, command: &str) -> Bash {
+    let Verdict::Allow { action, .. } = policy.judge(shell(command)) else { panic!("{command} may run") };
     let Action::Box(Call::Bash(bash)) = action.into_inner() else { unreachable!("it is one") };
-    bash.rules.into_iter().map(|rule| (rule.effect, rule.rule, rule.justification)).collect()
+    bash
+}
+
+/// Returns what a command takes along of the person's own: the effect and the rule of each.
+fn own(bash: &Bash) -> Vec<(ExecEffect, String, String)> {
+    let rules = bash.rules.iter().filter(|rule| !rule.rule.starts_with("built in: "));
+    rules.map(|rule| (rule.effect, rule.rule.clone(), rule.justification.clone())).collect()
+}
+
+/// Returns what a command takes along of the table of programs: effects and lines.
+fn built_in(bash: &Bash) -> Vec<(ExecEffect, String)> {
+    let rules = bash.rules.iter().filter_map(|rule| Some((rule.effect, rule.rule.strip_prefix("built in: ")?)));
+    rules.map(|(effect, line)| (effect, line.to_owned())).collect()
 }
 
 #[test]
@@ -338,17 +344,18 @@ fn a_command_that_may_run_takes_along_what_its_programs_may_be() {
     };
     let because = "it wants a person's word, and mode auto asks nobody".to_owned();
     assert_eq!(
-        taken_along(Mode::Auto, &options, "make"),
+        own(&allowed(&where_programs_are_seen(Mode::Auto, &options), "make")),
         [(ExecEffect::Deny, deny.clone(), String::new()), (ExecEffect::Deny, gate.clone(), because)]
     );
     let asking = [(ExecEffect::Deny, deny.clone()), (ExecEffect::Ask, gate), (ExecEffect::Ask, ask)];
-    let found: Vec<_> = taken_along(Mode::Ask, &options, "ls").into_iter().map(|(effect, rule, _)| (effect, rule)).collect();
-    assert_eq!(found, asking);
-    assert_eq!(taken_along(Mode::Auto, &Options::default(), "make"), []);
+    let found = own(&allowed(&where_programs_are_seen(Mode::Ask, &options), "ls"));
+    assert_eq!(found.into_iter().map(|(effect, rule, _)| (effect, rule)).collect::<Vec<_>>(), asking);
     // Who said yes to the whole command is asked about no part of it, and a denial stays.
-    let policy = Policy::new(Mode::Ask, &options).expect("good rules");
-    let Verdict::Ask(question) = policy.judge(shell("cargo publish x")) else { panic!("it is asked about") };
-    let Some(Action::Box(Call::Bash(bash))) = question.answered(Answer::Allow).map(Approved::into_inner) else { panic!("allowed") };
+    let policy = where_programs_are_seen(Mode::Ask, &options);
+    let Some(Action::Box(Call::Bash(bash))) = asked(&policy, shell("cargo publish x")).answered(Answer::Allow).map(Approved::into_inner)
+    else {
+        panic!("allowed")
+    };
     assert_eq!(bash.rules.into_iter().map(|rule| rule.rule).collect::<Vec<_>>(), [deny]);
 }
 
@@ -363,36 +370,118 @@ fn a_rule_with_a_scope_and_a_justification_takes_both_along_and_too_many_rules_a
         justification: "ask Ann".to_owned(),
     };
     let options = |n| Options { rules: (0..n).map(rule).collect(), ..Options::default() };
-    assert_eq!(taken_along(Mode::Auto, &options(1), "make"), [(ExecEffect::Deny, "bash(git push0 *)".to_owned(), "ask Ann".to_owned())]);
-    let error = Policy::new(Mode::Auto, &options(300)).expect_err("too many").to_string();
+    let bash = allowed(&where_programs_are_seen(Mode::Auto, &options(1)), "make");
+    assert_eq!(own(&bash), [(ExecEffect::Deny, "bash(git push0 *)".to_owned(), "ask Ann".to_owned())]);
+    let most = 256 - built_in(&bash).len();
+    assert!(!are_too_many(&allowed(&where_programs_are_seen(Mode::Auto, &options(most)), "make").rules));
+    let error = Policy::new(Mode::Auto, &options(most + 1)).expect_err("too many").to_string();
     assert!(error.contains("256 is the most"), "{error}");
 }
 
-/// Texts that say more than they start, and texts that do not say what they start.
+#[test]
+fn what_reaches_others_is_held_where_it_runs_unless_a_rule_or_an_answer_opens_it() {
+    let with = |allow: &[&str]| Options { allow: allow.iter().map(|&rule| rule.to_owned()).collect(), ..Options::default() };
+    let taken = |mode, allow: &[&str], command: &str| built_in(&allowed(&where_programs_are_seen(mode, &with(allow)), command));
+    let all = taken(Mode::Auto, &[], "make");
+    assert!(all.contains(&(ExecEffect::Deny, "git push".to_owned())) && all.iter().any(|(_, line)| line.starts_with("sudo|")), "{all:?}");
+    let push = |mode, allow: &[&str], command: &str| {
+        let found = taken(mode, allow, command).into_iter().find(|(_, line)| line == "git push");
+        found.map(|(effect, _)| effect)
+    };
+    assert_eq!(push(Mode::Ask, &[], "make"), Some(ExecEffect::Ask));
+    // A rule that names it, or that names what starts it.
+    assert_eq!(
+        (push(Mode::Auto, &["bash(git push *)"], "make"), push(Mode::Auto, &["bash(git push *)"], "cd a && git push x")),
+        (None, None)
+    );
+    assert!(!taken(Mode::Auto, &["bash(git push *)"], "make").is_empty());
+    for (allow, command) in [("bash(make *)", "make all"), ("bash(x=$(y))", "x=$(y)"), ("bash(sudo ls)", "sudo ls")] {
+        for mode in [Mode::Auto, Mode::Ask] {
+            assert_eq!(taken(mode, &[allow], command), [], "{allow}");
+        }
+    }
+    // One that names no program opens nothing.
+    for allow in ["bash", "bash(*)", "bash(/./)", "bash(git *)"] {
+        assert_eq!(push(Mode::Auto, &[allow], "make && sh x"), Some(ExecEffect::Deny), "{allow}");
+    }
+    let mut policy = where_programs_are_seen(Mode::Ask, &Options::default());
+    policy.recall(Exact::of(&shell("make"), ""));
+    assert_eq!((allowed(&policy, "make").rules, allowed(&policy, "make").write_gate), (Vec::new(), None));
+    // Of a hook the person decided already, but for what cannot work.
+    let hook = serde_json::json!({"command": "x", "input": "", "environment": [], "timeout_ms": 1, "grace_ms": 1, "output_bytes": 1});
+    let hook = Action::Box(Call::Hook(serde_json::from_value(hook).expect("a call")));
+    let Verdict::Allow { action, .. } = policy.judge_hook(hook) else { panic!("it may run") };
+    let Action::Box(Call::Hook(hook)) = action.into_inner() else { unreachable!("it is one") };
+    assert!(!hook.rules.is_empty() && hook.rules.iter().all(|rule| !rule.rule.contains("push") && rule.effect == ExecEffect::Deny));
+}
+
+#[test]
+fn in_mode_ask_a_command_runs_until_it_writes_where_that_is_seen() {
+    let options = Options { unasked_writes: vec!["target/".into()], allow: vec!["bash(make *)".into()], ..Options::default() };
+    let policy = where_programs_are_seen(Mode::Ask, &options);
+    for command in ["ls", "cargo test", "for x in *; do rm $x; done", "cat <<E > f\nE", "git commit -m x", "$X"] {
+        let Verdict::Allow { action, reason } = policy.judge(shell(command)) else { panic!("{command}") };
+        let Action::Box(Call::Bash(bash)) = action.into_inner() else { unreachable!("it is one") };
+        assert_eq!((bash.write_gate, &*reason), (Some(WriteGate { unasked: vec!["target/".into()] }), "it is held at its first write"));
+    }
+    assert_eq!(allowed(&policy, "make all").write_gate, None, "a rule allows it");
+    // What is asked about before it runs, and writes without a question after a yes.
+    let background = |command: &str| {
+        let Action::Box(Call::Bash(bash)) = shell(command) else { unreachable!("it is one") };
+        Action::Box(Call::Bash(Bash { background: true, ..bash }))
+    };
+    for action in [shell("git push"), shell("x=$y; sudo ls"), shell("npm publish"), background("npm start")] {
+        let answered = asked(&policy, action).answered(Answer::Allow).map(Approved::into_inner);
+        assert!(matches!(answered, Some(Action::Box(Call::Bash(Bash { write_gate: None, .. })))));
+    }
+    let rules = Options { ask: vec!["bash(cargo *)".into()], gate: vec!["bash(docker *)".into()], ..Options::default() };
+    let ruled = where_programs_are_seen(Mode::Ask, &rules);
+    for command in ["cargo test", "ls; docker ps"] {
+        asked(&ruled, shell(command));
+    }
+    assert!(allowed(&ruled, "sh x").write_gate.is_some());
+    let architect = where_programs_are_seen(Mode::Ask, &Options { autonomy: Some(Autonomy::Architect), ..Options::default() });
+    asked(&architect, shell("ls"));
+    // Where it is not seen, a person is asked first; in the other modes nobody is.
+    check(Mode::Ask, &options, shell("ls"), Decision::Ask);
+    assert_eq!(allowed(&where_programs_are_seen(Mode::Auto, &options), "ls").write_gate, None);
+    check(Mode::Deny, &options, shell("ls"), Decision::Deny);
+}
+
+/// Scripts that say more than they start, and scripts that do not say what they start.
 #[test]
 fn where_the_sandbox_sees_programs_no_text_is_refused_for_what_it_only_says() {
     let rules = Options { deny: vec!["bash(git push*)".into()], ..Options::default() };
     let judge = |gate: ExecGate, command: &str| {
         let mut policy = Policy::new(Mode::Auto, &rules).expect("good rules");
-        policy.read_by(podbay_wire::Shell::Bash);
         policy.held_by(gate);
         matches!(policy.judge(shell(command)), Verdict::Allow { .. })
     };
-    for command in
-        ["python3 -c 'print(\"git push\")'", "grep -r 'git push' docs", "git commit -m 'git push'", "bash run.sh git push", "git log"]
-    {
+    for command in [
+        "sh \"$F\"",
+        "ls *.rs; git log $X",
+        "for f in *; do rm $f; done",
+        "python3 -c 'print(\"git push\")'",
+        "grep -r 'git push' docs",
+        "git commit -m 'git push'",
+        "bash run.sh git push",
+        "git log",
+    ] {
         assert!(judge(ExecGate::Works, command) && judge(ExecGate::Absent, command), "{command}");
     }
-    for command in ["$PY -c 'print(1)'", "$(which python3) x.py", "$cmd", "git $VERB", "sh \"$F\"", "ls ("] {
+    for command in ["$PY -c 'print(1)'", "$(which python3) x.py", "$cmd", "git $VERB", "git -C $D $V", "ls (", "cat <<E\nE", "echo $(x)"] {
         assert!(judge(ExecGate::Works, command), "{command}");
         assert!(!judge(ExecGate::Absent, command) && !judge(ExecGate::Taken, command), "{command}");
     }
-    for command in ["git push", "ls; git -C . push -f", "env git push", "bash -c 'git push'"] {
+    for command in ["git push", "ls; git -C . push -f", "x=$y; git push", "if a; then git push; fi"] {
         assert!(!judge(ExecGate::Works, command), "{command}");
     }
-    // A text that nobody can hold against programs is as much in doubt as before.
-    let rules = Options { deny: vec!["bash(/curl/)".into()], ..Options::default() };
-    let mut policy = Policy::new(Mode::Auto, &rules).expect("good rules");
-    policy.held_by(ExecGate::Works);
-    assert!(matches!(policy.judge(shell("$X y")), Verdict::Deny { .. }));
+    // A rule that speaks of scripts alone has no doubt.
+    for rule in ["bash(/curl/)", "bash(a && b)", "write_file(a)"] {
+        let policy = Policy::new(Mode::Auto, &Options { deny: vec![rule.into()], ..Options::default() }).expect("a good rule");
+        assert!(is_allowed(&policy, shell("$X y")), "{rule}");
+    }
+    let denied = Policy::new(Mode::Auto, &rules).expect("good rules").judge(shell("echo $(x)"));
+    let Verdict::Deny { reason, .. } = denied else { panic!("it is not said what it starts") };
+    assert!(reason.contains("not all of the command can be read: it has a command substitution; write it out"), "{reason}");
 }

@@ -51,8 +51,8 @@ impl Refused {
     }
 }
 
-/// Returns whether what an action does depends on the shell that carries it out.
-fn is_read_by_a_shell(action: &Action) -> bool {
+/// Returns whether an action starts programs.
+fn is_command(action: &Action) -> bool {
     matches!(action, Action::Box(Call::Bash(_)))
 }
 
@@ -66,11 +66,10 @@ impl Pipeline {
         hand: Hand,
         cancel: &CancellationToken,
     ) -> (Result<Approved<Action>, Refused>, bool) {
-        let reads = if is_read_by_a_shell(&action) { Some((self.workspace.shell().await, self.workspace.exec_gate().await)) } else { None };
+        let gate = if is_command(&action) { Some(self.workspace.exec_gate().await) } else { None };
         let verdict = {
             let mut policy = self.policy.lock().expect("nothing panics while it holds this lock");
-            if let Some((shell, gate)) = reads {
-                policy.read_by(shell);
+            if let Some(gate) = gate {
                 policy.held_by(gate);
             }
             match hand {
@@ -114,9 +113,8 @@ impl Pipeline {
         if !self.asker.is_somebody_there() {
             let needs: Vec<String> = question.capabilities.iter().map(Capability::describe).collect();
             let what = if needs.is_empty() { String::new() } else { format!(" to {}", needs.join(" and to ")) };
-            let remedy = question.remedy().map(|remedy| format!(" ({remedy})")).unwrap_or_default();
             let by = question.rule().map(|rule| format!(", as the rule `{rule}` says")).unwrap_or_default();
-            let reason = format!("it needs a person's permission{what}{by}, and nobody is there to give it{remedy}");
+            let reason = format!("it needs a person's permission{what}{by}, and nobody is there to give it");
             return (Err(Refused::No(reason)), false);
         }
         let capabilities = question.capabilities.clone();

@@ -23,7 +23,6 @@ use podbay_wire::Fault;
 use podbay_wire::MeantName;
 use podbay_wire::Output;
 use podbay_wire::Processes;
-use podbay_wire::Shell;
 use podbay_wire::message::Stream;
 
 /// Receives a command's output while it runs.
@@ -49,11 +48,6 @@ pub trait Workspace: Send + Sync {
         deadline: Duration,
     ) -> Later<'a, Result<Output, sandbox::Error>> {
         self.call(call, on_chunk, cancel, deadline)
-    }
-
-    /// Tells what carries out commands there, as far as that is known.
-    fn shell(&self) -> Later<'_, Shell> {
-        Box::pin(std::future::ready(Shell::Plain))
     }
 
     /// Tells whether the programs that commands start are seen there, as far as that is known.
@@ -93,10 +87,6 @@ impl Workspace for Sandbox {
         deadline: Duration,
     ) -> Later<'a, Result<Output, sandbox::Error>> {
         Box::pin(self.call_asking(call, on_chunk, asks, cancel, deadline))
-    }
-
-    fn shell(&self) -> Later<'_, Shell> {
-        Box::pin(self.shell())
     }
 
     fn exec_gate(&self) -> Later<'_, ExecGate> {
@@ -139,10 +129,6 @@ impl Workspace for Link {
             let called = Link::call_asking(self, call, on_chunk, asks, cancel, &haste, deadline).await;
             called.or_else(|error| error.into_fault().map(Output::Fault)).map_err(sandbox::Error::Link)
         })
-    }
-
-    fn shell(&self) -> Later<'_, Shell> {
-        Box::pin(std::future::ready(Link::shell(self)))
     }
 
     fn exec_gate(&self) -> Later<'_, ExecGate> {

@@ -343,13 +343,18 @@ async fn a_protected_name_is_reached_only_by_asking_for_it() {
     }
 }
 
+/// Rules by which each command is asked about before it runs.
+fn asking() -> policy::Options {
+    policy::Options { ask: vec!["bash".to_owned()], ..policy::Options::default() }
+}
+
 #[tokio::test]
 async fn a_person_is_asked_and_the_answer_holds() {
     let bash = |command: &str| ("bash", json!({ "command": command }));
     let calls = [bash("echo 1 >> ran"), bash("echo 2 >> ran"), bash("echo 3 >> ran"), bash("echo 3 >> ran")];
     let model = ScriptedModel::new().calls_many(calls).says("Done.").start().await;
     let answers = vec![Answer::Allow.into(), Answer::Deny.into(), Answer::AllowSession.into()];
-    let desk = Desk::new(model, Wishes { mode: Mode::Ask, answers, ..Wishes::default() }).await;
+    let desk = Desk::new(model, Wishes { mode: Mode::Ask, policy: asking(), answers, ..Wishes::default() }).await;
     let outcome = desk.work("work").await;
     assert_eq!(outcome.status, RunStatus::Completed);
     assert_eq!(std::fs::read_to_string(desk.guest.path("ran")).expect("made"), "1\n3\n3\n");
@@ -363,7 +368,11 @@ async fn a_no_with_a_reason_is_told_to_the_model_and_one_for_the_session_is_not_
     let bash = |command: &str| ("bash", json!({ "command": command }));
     let model = ScriptedModel::new().calls_many([bash("touch a"), bash("touch b"), bash("touch b")]).says("Done.").start().await;
     let reason = Answered { answer: Answer::Deny, reason: Some("name it a.txt".to_owned()) };
-    let desk = Desk::new(model, Wishes { mode: Mode::Ask, answers: vec![reason, Answer::DenySession.into()], ..Wishes::default() }).await;
+    let desk = Desk::new(
+        model,
+        Wishes { mode: Mode::Ask, policy: asking(), answers: vec![reason, Answer::DenySession.into()], ..Wishes::default() },
+    )
+    .await;
     desk.work("work").await;
     assert_eq!(statuses(&desk), [CallStatus::Denied; 3]);
     assert!(desk.results(1)[0].starts_with("Denied: the person said no: name it a.txt. It was not carried out."), "{:?}", desk.results(1));
@@ -380,7 +389,7 @@ async fn an_approval_that_comes_after_the_call_was_cancelled_does_nothing() {
     for is_answered in [true, false] {
         let model = ScriptedModel::new().calls("bash", json!({"command": "touch a"})).says("Done.").start().await;
         let answers = if is_answered { vec![Answer::AllowAlways.into()] } else { Vec::new() };
-        let desk = Desk::new(model, Wishes { mode: Mode::Ask, answers, ..Wishes::default() }).await;
+        let desk = Desk::new(model, Wishes { mode: Mode::Ask, policy: asking(), answers, ..Wishes::default() }).await;
         // The person answers in the very moment in which the call is cancelled.
         *desk.before_answer.lock().expect("nobody panics") = Some(desk.interrupt.clone());
         let outcome = desk.work("work").await;
@@ -478,7 +487,8 @@ async fn who_is_denied_again_and_again_is_told_to_stop_and_so_is_the_person() {
 async fn a_person_who_leaves_ends_the_run() {
     let bash = |command: &str| ("bash", json!({ "command": command }));
     let model = ScriptedModel::new().calls_many([bash("echo 1 >> ran"), bash("echo 2 >> ran")]).start().await;
-    let desk = Desk::new(model, Wishes { mode: Mode::Ask, answers: vec![Answer::Quit.into()], ..Wishes::default() }).await;
+    let desk =
+        Desk::new(model, Wishes { mode: Mode::Ask, policy: asking(), answers: vec![Answer::Quit.into()], ..Wishes::default() }).await;
     let outcome = desk.work("work").await;
     assert_eq!((outcome.status, desk.reached().len()), (RunStatus::Interrupted, 0));
     assert_eq!(desk.model.requests().len(), 1);

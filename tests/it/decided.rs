@@ -65,6 +65,7 @@ async fn why_a_call_was_allowed_or_denied_stands_in_the_log_and_among_all_events
     let rules = |rules: &[&str]| rules.iter().map(|&rule| rule.to_owned()).collect();
     let policy = policy::Options {
         allow: rules(&["write_file(src/**)", "bash(touch src/*)", "bash(mkdir src/*)"]),
+        ask: rules(&["bash(touch e)", "bash(touch f)"]),
         deny: rules(&["delete_file"]),
         ..policy::Options::default()
     };

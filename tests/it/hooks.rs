@@ -125,7 +125,7 @@ async fn hooks_are_told_the_call_as_the_tool_takes_it_and_what_came_of_it() {
 
 #[tokio::test]
 async fn a_hook_that_could_run_what_the_model_wrote_is_not_run_and_holds_the_call_back() {
-    for run in ["echo \"{{tool_input}}\"", "bash -c {{tool_input}}", "cat <<END\n{{tool_input}}\nEND"] {
+    for run in ["echo \"{{tool_input}}\"", "bash -c \"log {{tool_input}}\"", "cat <<END\n{{tool_input}}\nEND"] {
         let desk = desk(write("$(touch ran)"), &format!("[pre_tool_use]\n'*' = {}", json!(run))).await;
         let outcome = desk.work("write").await;
         assert_eq!(

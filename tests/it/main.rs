@@ -39,7 +39,6 @@ mod link;
 mod llm;
 mod manners;
 mod modes;
-mod no_bash;
 mod one_door;
 mod open_answer;
 mod places;

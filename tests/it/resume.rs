@@ -13,6 +13,7 @@ use podbay::event::Kind;
 use podbay::event::RunStatus;
 use podbay::event::ToolMode;
 use podbay::llm;
+use podbay::policy;
 use podbay::policy::Mode;
 use podbay::session;
 use podbay::session::Log;
@@ -173,7 +174,8 @@ async fn the_list_of_tasks_is_there_again() {
 #[tokio::test]
 async fn what_was_allowed_for_a_session_is_asked_again_when_it_is_resumed() {
     let write = |n: u32| ScriptedModel::new().calls("bash", json!({"command": format!("echo {n} >> ran")})).says("Done.");
-    let ask = |answers| Wishes { mode: Mode::Ask, answers, ..Wishes::default() };
+    let rules = || policy::Options { ask: vec!["bash".to_owned()], ..policy::Options::default() };
+    let ask = |answers| Wishes { mode: Mode::Ask, policy: rules(), answers, ..Wishes::default() };
     let desk = Desk::new(write(1).start().await, ask(vec![Answer::AllowSession.into()])).await;
     desk.work("work").await;
     assert!(desk.guest.path("ran").exists(), "it was allowed then");

@@ -1,75 +1,59 @@
-//! Which programs a piece of shell may start, with which words.
+//! The commands that a script of a shell says literally: words and quotes without any expansion, parted by `;`, `&`, `&&`, `|`, `||` and line ends.
 //!
-//! The grammar (tree-sitter's for bash) says how a text hangs together; it is generous, and where it and bash differ a command could hide.
-//! So nothing it says is believed that is not checked: each word is read again letter by letter (`word`), and between the tokens there may be
-//! nothing but blanks (`gap`). Whatever is left over, cannot be parsed, or is only known when it runs is a [`Doubt`], and a script with a
-//! doubt may do more than its commands say.
+//! A word with a variable or a glob in it is unknown, and so is all from a substitution, a here-document, a subshell or a function on. Nothing is guessed
+//! and nothing is run in thought. So a script that is known starts these commands and no others, as far as it says, and of one that is not known these
+//! are commands that it has.
 //!
-//! This is no boundary. A shell can be made to do anything in ways that nobody foresees; the sandbox holds, the reading asks less often.
-//!
-//! Start with [`read`]; then `walk` (the tree), `word` (one word), `unwrap` (programs that start programs).
+//! This is no boundary. It finds early what a script says plainly; what runs is seen in the sandbox. Start with [`read`].
 
-mod changed;
-mod command;
-mod continued;
-mod expansion;
-mod files;
-mod gap;
-mod held;
-mod heredoc;
-mod line_program;
-mod linked;
-mod mentioned;
-mod numbers;
-mod parse;
-mod parted;
-mod pattern;
-mod pieces;
-mod plain;
-mod read;
-mod runs;
-mod said;
-mod sed_script;
-mod texts;
-mod unwrap;
-mod values;
-mod walk;
-mod word;
-mod written;
+mod reader;
 
 #[cfg(test)]
 mod tests;
 
-pub use changed::named_by_awk;
-pub use changed::patched;
-pub use command::Assignment;
-pub use command::Command;
-pub use command::Doubt;
-pub use command::Function;
-pub use command::Guard;
-pub use command::Redirection;
-pub use command::Script;
-pub use command::Value;
-pub use command::Word;
-pub use command::WordKind;
-pub use command::WrittenText;
-pub use expansion::expansion_end;
-pub use expansion::with_value;
-pub use line_program::LineProgram;
-pub use pattern::fits;
-pub use plain::built_into_bash;
-pub use plain::only_in_bash;
-pub use read::LENGTH_MAX;
-pub use read::read;
-pub use read::read_with_marks;
-pub use runs::RUNNING;
-pub use runs::is_language;
-pub use sed_script::SedScripts;
-pub use sed_script::files_of_sed;
-pub use sed_script::given as given_to_sed;
-pub use values::ABOVE;
-pub use values::GIT_FOLDER;
-pub use values::HERE;
-pub use values::LINES_MAX;
-pub use values::TOP;
-pub use values::is_folder;
+pub use reader::read;
+
+/// What a text starts, as far as it says so.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Script {
+    pub commands: Vec<Command>,
+    /// What in it is not known, the first of it; `None`: the commands are all, and all that there is to them.
+    pub unknown: Option<&'static str>,
+    /// The reading ended before the script did, so that it may start others.
+    pub is_cut: bool,
+}
+
+/// A program, or a builtin, with its arguments.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Command {
+    /// Its name and arguments, without quotes; `None`: the shell that runs it makes a word of it, or none, or several.
+    pub words: Vec<Option<String>>,
+    /// Variables are set for it, or, where there are no words, for the script.
+    pub sets_variables: bool,
+    /// A redirect writes into a file that is not `/dev/null`.
+    pub writes: bool,
+}
+
+impl Script {
+    /// Returns whether nothing in it was left unread.
+    pub fn is_known(&self) -> bool {
+        self.unknown.is_none()
+    }
+}
+
+impl Command {
+    /// Returns its words up to the first that is not known.
+    pub fn known(&self) -> Vec<&str> {
+        self.words.iter().map_while(Option::as_deref).collect()
+    }
+
+    /// Returns all of its words, with this in the place of those that are not known.
+    pub fn texts<'a>(&'a self, unknown: &'a str) -> Vec<&'a str> {
+        self.words.iter().map(|word| word.as_deref().unwrap_or(unknown)).collect()
+    }
+
+    /// Returns whether all of its words are known.
+    pub fn is_known(&self) -> bool {
+        self.words.iter().all(Option::is_some)
+    }
+}

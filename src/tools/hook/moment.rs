@@ -14,6 +14,7 @@ use super::WAITING;
 use super::end::Ended;
 use super::end::Meaning;
 use super::end::Ran;
+use super::placeholder;
 use super::told::Told;
 use super::told::short;
 use crate::Options;
@@ -35,8 +36,8 @@ use podbay_policy::HostCall;
 use podbay_policy::Verdict;
 use podbay_wire as wire;
 use podbay_wire::Call;
+use podbay_wire::ExecGate;
 use podbay_wire::Output;
-use podbay_wire::Shell;
 use podbay_wire::message::Stream;
 
 /// How much of each stream of a hook is kept, in bytes.
@@ -117,11 +118,11 @@ impl Pipeline {
             tool_result: Some(short(result)),
             ..Told::new(Moment::PostToolUse, self.hooks.session.as_ref())
         };
-        let shell = self.workspace.shell().await;
+        let gate = self.workspace.exec_gate().await;
         let mut behind = self.hooks.behind.lock().expect("nothing panics while it holds this lock");
         while behind.try_join_next().is_some() {}
         for hook in self.hooks.of(Moment::PostToolUse).iter().filter(|hook| told.is_for(hook)) {
-            let ready = match self.ready(hook, &told, shell) {
+            let ready = match self.ready(hook, &told, gate) {
                 Ok(ready) => ready,
                 Err(reason) => {
                     self.not_run(hook, &told, &reason);
@@ -182,10 +183,10 @@ impl Pipeline {
         if self.hooks.of(told.event).is_empty() {
             return Ok(words);
         }
-        let shell = self.workspace.shell().await;
+        let gate = self.workspace.exec_gate().await;
         for hook in self.hooks.of(told.event).iter().filter(|hook| told.is_for(hook)) {
             let begun = Instant::now();
-            let ran = match self.ready(hook, told, shell) {
+            let ran = match self.ready(hook, told, gate) {
                 Ok(ready) => self.hands().run(ready, cancel).await.map_err(|error| Held::Sandbox(PipelineError::Sandbox(error)))?,
                 Err(reason) => Ran { end: Ended::NotRun(reason), stdout: Vec::new(), stderr: Vec::new() },
             };
@@ -202,14 +203,12 @@ impl Pipeline {
     }
 
     /// Judges a hook; the error says why it may not run.
-    fn ready(&self, hook: &Hook, told: &Told<'_>, shell: Shell) -> Result<Ready, String> {
+    fn ready(&self, hook: &Hook, told: &Told<'_>, gate: ExecGate) -> Result<Ready, String> {
         let timeout = hook.timeout.unwrap_or(self.hooks.options.timeout);
-        // On the host it is `sh`.
-        let runs_it = if hook.place == Place::Host { Shell::Plain } else { shell };
         let call = wire::Hook {
-            command: told.filled(&hook.run, runs_it)?,
+            command: placeholder::fill(&hook.run)?,
             input: told.json(),
-            environment: told.environment(),
+            environment: told.environment(&hook.run),
             timeout_ms: timeout.get().saturating_mul(1000),
             grace_ms: self.options.bash_grace.get().saturating_mul(1000),
             output_bytes: 2 * KEPT as u64,
@@ -221,7 +220,7 @@ impl Pipeline {
         };
         let verdict = {
             let mut policy = self.policy.lock().expect("nothing panics while it holds this lock");
-            policy.read_by(shell);
+            policy.held_by(gate);
             policy.judge_hook(action)
         };
         match verdict {

@@ -81,7 +81,7 @@ impl HookOptions {
 /// One command and when it runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Hook {
-    /// For the shell. `{{tool_name}}` and `{{tool_input}}` stand for the call's, as plain words; `"$PODBAY_TOOL_ARGS"` may stand anywhere.
+    /// For the shell. `{{tool_name}}` and `{{tool_input}}` stand for the call's, as words outside of quotes; `"$PODBAY_TOOL_ARGS"` may stand anywhere.
     pub run: String,
     #[serde(default, rename = "if")]
     pub condition: Condition,

@@ -9,7 +9,6 @@ use podbay_event::CallStatus;
 use podbay_event::Moment;
 use podbay_event::SessionId;
 use podbay_policy::BACKGROUND;
-use podbay_wire::Shell;
 
 /// Most characters of a result, and of a variable.
 const SHORT: usize = 10_000;
@@ -80,8 +79,8 @@ impl<'a> Told<'a> {
         serde_json::to_string(self).expect("strings and JSON values have a JSON form")
     }
 
-    /// Returns the variables; none holds a NUL, which none could.
-    pub(super) fn environment(&self) -> Vec<(String, String)> {
+    /// Returns the variables of a hook's command; none holds a NUL, which none could.
+    pub(super) fn environment(&self, command: &str) -> Vec<(String, String)> {
         let failed = self.tool_status.is_some_and(|status| status != CallStatus::Ok);
         let input = self.tool_input.map(Value::to_string);
         let all = [
@@ -92,13 +91,9 @@ impl<'a> Told<'a> {
             ("PODBAY_TOOL_RESULT", self.tool_result.filter(|_| !failed)),
             ("PODBAY_TOOL_ERROR", self.tool_result.filter(|_| failed)),
         ];
-        all.into_iter().filter_map(|(name, value)| Some((name.to_owned(), short(value?).replace('\0', "")))).collect()
-    }
-
-    /// Returns the command with what it names put in; the error says why it may not be.
-    pub(super) fn filled(&self, command: &str, runs_it: Shell) -> Result<String, String> {
-        let input = self.tool_input.map(Value::to_string).unwrap_or_default();
-        placeholder::fill(command, self.tool_name.unwrap_or_default(), &input, runs_it)
+        let whole = input.as_deref().filter(|_| placeholder::wants_input(command)).map(|input| (placeholder::INPUT_VARIABLE, input));
+        let all = all.into_iter().filter_map(|(name, value)| Some((name, short(value?)))).chain(whole);
+        all.map(|(name, value)| (name.to_owned(), value.replace('\0', ""))).collect()
     }
 }
 
@@ -159,9 +154,16 @@ mod tests {
     fn variables_are_short_and_a_failure_has_its_own() {
         let result = "é".repeat(20_000);
         let mut told = Told { tool_result: Some(&result), tool_status: Some(CallStatus::Ok), ..Told::new(Moment::PostToolUse, None) };
-        let value = |told: &Told<'_>, name: &str| told.environment().into_iter().find(|(known, _)| known == name).map(|(_, value)| value);
+        let value = |told: &Told<'_>, name: &str| {
+            told.environment("log {{tool_input}}").into_iter().find(|(known, _)| known == name).map(|(_, value)| value)
+        };
         assert_eq!(value(&told, "PODBAY_TOOL_RESULT").map(|value| value.chars().count()), Some(SHORT));
         assert_eq!((value(&told, "PODBAY_TOOL_ERROR"), value(&told, "PODBAY_HOOK").as_deref()), (None, Some("post_tool_use")));
+        let input = json!({"path": &result});
+        told.tool_input = Some(&input);
+        assert_eq!(value(&told, "PODBAY_TOOL_ARGS").map(|value| value.chars().count()), Some(SHORT));
+        assert_eq!(value(&told, "PODBAY_TOOL_INPUT"), Some(input.to_string()), "what is looked at whole is whole");
+        assert!(!told.environment("log").iter().any(|(name, _)| name == "PODBAY_TOOL_INPUT"));
         told.tool_status = Some(CallStatus::Failed);
         told.tool_result = Some("a\0b");
         assert_eq!(value(&told, "PODBAY_TOOL_ERROR").as_deref(), Some("ab"));

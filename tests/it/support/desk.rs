@@ -44,7 +44,6 @@ use podbay::tools::Workspace;
 use podbay::wire::Call;
 use podbay::wire::ExecGate;
 use podbay::wire::Output;
-use podbay::wire::Shell;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -239,10 +238,6 @@ impl Workspace for Watched {
     ) -> Later<'a, Result<Output, sandbox::Error>> {
         self.note(&call);
         self.inner.call_asking(call, on_chunk, asks, cancel, deadline)
-    }
-
-    fn shell(&self) -> Later<'_, Shell> {
-        self.inner.shell()
     }
 
     fn exec_gate(&self) -> Later<'_, ExecGate> {

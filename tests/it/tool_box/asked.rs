@@ -7,7 +7,8 @@ use super::*;
 
 /// Makes a call in a mode that asks about it; returns what is shown to the person who is asked.
 async fn shown(tool: &str, arguments: Value) -> String {
-    let hand = Hand::with(Set::Full, Mode::Ask, policy::Options::default(), Some("nothing")).await;
+    let rules = policy::Options { ask: vec!["bash".to_owned()], ..policy::Options::default() };
+    let hand = Hand::with(Set::Full, Mode::Ask, rules, Some("nothing")).await;
     let finished = hand.call(tool, arguments).await;
     assert_eq!(finished.status, CallStatus::Denied, "{}", finished.text);
     let asked = hand.asked.lock().expect("no test panics while it holds this").clone();

@@ -260,7 +260,8 @@ async fn a_call_through_more_tools_is_judged_recorded_and_refused_as_the_call_it
     let hand = Hand::with(Set::Small, Mode::Auto, deny("more_tools"), None).await;
     hand.fails("more_tools", none(), CallStatus::Denied).await;
     // What one rule allows in the background it does not allow before it.
-    let allow = policy::Options { allow: vec!["start_background_process(touch *)".to_owned()], ..policy::Options::default() };
+    let (allow, ask) = (vec!["start_background_process(touch *)".to_owned()], vec!["bash(touch a)".to_owned()]);
+    let allow = policy::Options { allow, ask, ..policy::Options::default() };
     let hand = Hand::with(Set::Full, Mode::Ask, allow, None).await;
     hand.fails("bash", json!({"command": "touch a"}), CallStatus::Denied).await;
     hand.call("start_background_process", json!({"command": "touch b"})).await;
