@@ -5,6 +5,7 @@ mod apart;
 mod asked_in_call;
 mod attach;
 mod bad_input;
+mod budgets;
 mod by_name;
 mod circles;
 mod clock;
