@@ -51,6 +51,7 @@ pub use probe::Server;
 pub use prompt::Prompt;
 pub use provider::assemble::understood;
 pub use provider::instead::Instead;
+pub use provider::sameness::is_same;
 pub use refusal::KeyFrom;
 pub use refusal::Refusal;
 pub use sampling::Sampled;

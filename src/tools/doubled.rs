@@ -12,6 +12,8 @@ use serde::de::Visitor;
 use serde_json::Map;
 use serde_json::Value;
 
+use podbay_llm::is_same;
+
 /// Reads a JSON text; also returns the first key that one of its objects has with two values.
 pub(super) fn read(text: &str) -> serde_json::Result<(Value, Option<String>)> {
     let doubled = RefCell::new(None);
@@ -80,7 +82,7 @@ impl<'de> Visitor<'de> for Reading<'_> {
         while let Some(key) = fields.next_key::<String>()? {
             let value = fields.next_value_seed(self)?;
             let before = all.insert(key.clone(), value);
-            if before.is_some_and(|before| all.get(&key) != Some(&before)) {
+            if before.is_some_and(|before| !all.get(&key).is_some_and(|now| is_same(now, &before))) {
                 self.0.borrow_mut().get_or_insert(key);
             }
         }
@@ -97,6 +99,7 @@ mod tests {
         for (text, doubled) in [
             (r#"{"a": 1, "a": 2}"#, Some("a")),
             (r#"{"a": 1, "a": 1}"#, None),
+            (r#"{"a": 1, "a": 1.0}"#, None),
             (r#"{"a": {"b": [{"c": null, "d": 1, "c": false}]}}"#, Some("c")),
             (r#"{"a": 1, "\u0061": "x"}"#, Some("a")),
             (r#"[{"a": 1}, {"a": 2}]"#, None),

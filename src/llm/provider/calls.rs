@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::collections::HashSet;
 
 use serde::de::IgnoredAny;
-use serde_json::Value;
 
 use crate::provider::half::Halved;
 use crate::provider::half::Joint;
 use crate::provider::pieces::ArgumentPieces;
 use crate::provider::pieces::Settled;
+use crate::provider::sameness::is_same_text;
 use podbay_event::ToolCall;
 
 /// Most calls in one answer.
@@ -60,6 +60,13 @@ struct Call {
     joint: Joint,
     /// The id by which it was told of as complete.
     told: Option<String>,
+}
+
+impl Call {
+    /// Returns whether nothing tells it from a call with this id.
+    fn may_be(&self, id: &str) -> bool {
+        self.id.is_empty() || id.is_empty() || self.id == id
+    }
 }
 
 impl Calls {
@@ -141,7 +148,12 @@ impl Calls {
         let (before, rest) = self.list.split_at_mut(self.n_ready);
         let next = before.last().map_or(0, |last| last.index.map_or(0, |index| index.saturating_add(1)));
         let is_next = |call: &Call| call.index.is_none_or(|index| index <= next);
-        let call = rest.first_mut().filter(|call| !call.name.is_empty() && call.arguments.is_whole() && is_next(call))?;
+        // One that says another once more may get an id of its own still.
+        let is_again = |call: &Call| {
+            before.iter().any(|other| other.name == call.name && call.may_be(&other.id) && call.arguments.repeats(other.arguments.text()))
+        };
+        let call =
+            rest.first_mut().filter(|call| !call.name.is_empty() && call.arguments.is_whole() && is_next(call) && !is_again(call))?;
         let is_free = is_good_id(&call.id) && before.iter().all(|other| other.told.as_ref() != Some(&call.id));
         let id = if is_free { call.id.clone() } else { random_id() };
         call.told = Some(id.clone());
@@ -172,6 +184,8 @@ impl Calls {
         let mut seen: HashSet<String> = HashSet::new();
         let mut calls: Vec<ToolCall> = Vec::with_capacity(self.list.len());
         let mut faults = Vec::new();
+        // What the server called each of them by.
+        let mut said: Vec<(String, String)> = Vec::new();
         for mut call in self.list {
             self.too_long |= !call.arguments.push(&call.joint.end(), MAX_ARGUMENTS);
             let texts = match call.arguments.settle(is_cut || self.too_long) {
@@ -186,11 +200,14 @@ impl Calls {
                     continue;
                 }
             };
-            // What has neither a name nor an id says another call once more.
-            let is_again = |text: &str| calls.iter().any(|other| is_same_json(&other.arguments, text));
-            if call.name.is_empty() && call.id.is_empty() && texts.iter().all(|text| is_again(text)) {
-                continue;
-            }
+            // What has no name, or the same, and no id of its own says another call once more, under whatever index.
+            let is_again = |text: &str| {
+                let mut others = calls.iter().zip(&said);
+                let is_named_so = |name: &str| call.name == name || call.name.is_empty() && call.id.is_empty();
+                others.any(|(other, (name, id))| is_named_so(name) && call.may_be(id) && is_same_text(&other.arguments, text))
+            };
+            let texts: Vec<String> = texts.into_iter().filter(|text| !is_again(text)).collect();
+            let given_id = call.id.clone();
             let mut own_id = Some(call.told.unwrap_or(call.id));
             for arguments in texts {
                 if calls.len() == MAX_CALLS {
@@ -202,6 +219,7 @@ impl Calls {
                     id = random_id();
                 }
                 seen.insert(id.clone());
+                said.push((call.name.clone(), given_id.clone()));
                 calls.push(ToolCall { id, name: call.name.clone(), arguments });
             }
         }
@@ -213,11 +231,6 @@ impl Calls {
         }
         (calls, (!faults.is_empty()).then(|| faults.join(" ")))
     }
-}
-
-fn is_same_json(one: &str, other: &str) -> bool {
-    let read = |text| serde_json::from_str::<Value>(text).ok();
-    read(one).is_some_and(|value| read(other) == Some(value))
 }
 
 /// Adds to a name what came of it: the rest, or all of it so far. Servers that repeat a whole name with each piece say nothing new.
@@ -343,6 +356,41 @@ mod tests {
     }
 
     #[test]
+    fn a_call_that_is_said_again_under_another_index_counts_once() {
+        let first = || vec![piece(Some(0), "x", "read", "{\"path\":"), piece(Some(0), "", "", "\"a\",\"limit\":5}")];
+        let expected = [("x", "read", "{\"path\":\"a\",\"limit\":5}")];
+        for again in [
+            vec![piece(Some(1), "", "read", "{\"path\":\"a\",\"limit\":5}")],
+            vec![piece(Some(1), "x", "read", "{ \"limit\": 5.0, \"path\": \"a\" }")],
+            vec![piece(Some(7), "", "read", "{\"path\":"), piece(Some(7), "", "", "\"a\",\"limit\":5}")],
+            vec![piece(Some(1), "x", "read", ""), piece(Some(1), "", "", "{\"limit\":5,\"path\":\"a\"}")],
+            vec![piece(None, "", "read", "{\"path\":\"a\",\"limit\":5.0}")],
+        ] {
+            let mut calls = Calls::default();
+            let mut ready = Vec::new();
+            for piece in first().into_iter().chain(again) {
+                calls.take(piece);
+                ready.extend(std::iter::from_fn(|| calls.next_ready()));
+            }
+            assert_eq!(ready.len(), 1, "it is told of once");
+            let (calls, fault) = calls.finish(false, |_| false);
+            assert_eq!((calls.len(), fault), (1, None), "{calls:?}");
+            assert_eq!((calls[0].id.as_str(), calls[0].name.as_str(), calls[0].arguments.as_str()), expected[0]);
+        }
+        // Another id, another name and other arguments are another call.
+        for other in [
+            piece(Some(1), "y", "read", "{\"path\":\"a\",\"limit\":5}"),
+            piece(Some(1), "", "list", "{\"path\":\"a\",\"limit\":5}"),
+            piece(Some(1), "", "read", "{\"path\":\"a\",\"limit\":6}"),
+            piece(Some(1), "", "read", "{\"path\":\"a\",\"limit\":\"5\"}"),
+        ] {
+            let arguments = other.arguments.text().to_owned();
+            let (id, name) = (other.id.clone().unwrap_or("?".to_owned()), other.name.clone().expect("has one"));
+            check(first().into_iter().chain([other]).collect(), &[expected[0], (&id, &name, &arguments)]);
+        }
+    }
+
+    #[test]
     fn a_name_in_pieces_is_put_together() {
         let named = |name: &str, arguments: &str| piece(Some(0), "x", name, arguments);
         let expected = [("x", "read_file", "{}")];
@@ -399,7 +447,7 @@ mod tests {
     fn number_and_size_are_bounded_and_said() {
         let mut calls = Calls::default();
         for index in 0..1000 {
-            calls.take(piece(Some(index), "", "a", "{}"));
+            calls.take(piece(Some(index), "", "a", &format!("{{\"n\":{index}}}")));
         }
         let (list, fault) = calls.finish(false, |_| false);
         assert_eq!((list.len(), fault.as_deref()), (64, Some("At most 64 tool calls fit in one reply; the other 936 were dropped.")));

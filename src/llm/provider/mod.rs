@@ -15,6 +15,7 @@ mod llama_cpp;
 mod object;
 pub(super) mod openai;
 mod pieces;
+pub(crate) mod sameness;
 pub(super) mod think;
 pub(super) mod too_long;
 mod vllm;

@@ -6,6 +6,8 @@ use serde_json::Value;
 use serde_json::error::Category;
 
 use super::object::Object;
+use super::sameness::is_same;
+use super::sameness::is_same_text;
 
 /// Most objects in the arguments of one call that are kept apart.
 const MAX_OBJECTS: usize = 64;
@@ -51,7 +53,7 @@ impl ArgumentPieces {
 
     /// Returns whether a piece says what stands there already.
     pub(super) fn repeats(&self, piece: &str) -> bool {
-        piece == self.text || read(piece).is_some_and(|value| read(&self.text) == Some(value))
+        piece == self.text || is_same_text(piece, &self.text)
     }
 
     /// Returns whether a piece is all of what stands there, which has no end yet, and more of it.
@@ -141,7 +143,7 @@ impl ArgumentPieces {
         let mut different: Vec<(String, Value)> = Vec::new();
         for (text, value) in objects {
             let is_placeholder = has_more && value.as_object().is_some_and(serde_json::Map::is_empty);
-            if !is_placeholder && different.iter().all(|(_, other)| *other != value) {
+            if !is_placeholder && !different.iter().any(|(_, other)| is_same(other, &value)) {
                 different.push((text, value));
             }
         }
@@ -204,7 +206,7 @@ fn grows(less: &Value, more: &Value) -> bool {
         (Value::Object(less), Value::Object(more)) => less.iter().all(|(key, value)| more.get(key).is_some_and(|more| grows(value, more))),
         (Value::Array(less), Value::Array(more)) => less.len() <= more.len() && less.iter().zip(more).all(|(less, more)| grows(less, more)),
         (Value::String(less), Value::String(more)) => more.starts_with(less.as_str()),
-        (less, more) => less == more,
+        (less, more) => is_same(less, more),
     }
 }
 
@@ -264,6 +266,9 @@ mod tests {
         ] {
             check(&pieces, whole);
             check(&[&pieces.concat()], whole);
+        }
+        for again in [r#"{"limit": 5.0}"#, r#"{"limit":5e0}"#, r#"{"limit":50e-1}"#] {
+            check(&[r#"{"limit":5}"#, again], r#"{"limit":5}"#);
         }
         check(&["{}", "{}"], "{}");
         check(&["{}{}"], "{}");
