@@ -94,6 +94,25 @@ const OTHERS: [&str; 20] = [
     "output tokens",
 ];
 
+/// Units of what is sent, which is no number of tokens, by themselves or right behind a number (`4MB`).
+const SIZES: [&str; 13] = ["byte", "octet", "b", "kb", "kib", "mb", "mib", "gb", "gib", "kilobyte", "megabyte", "mebibyte", "gigabyte"];
+/// What else is counted, right behind its number.
+const COUNTED: [&str; 9] = ["character", "char", "letter", "word", "line", "page", "pixel", "message", "second"];
+
+/// Returns whether a text measures something in another unit than tokens.
+fn has_other_unit(text: &str) -> bool {
+    let singular = |word: &str| word.strip_suffix('s').unwrap_or(word).to_owned();
+    let mut is_behind_number = false;
+    text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).any(|word| {
+        let unit = word.trim_start_matches(|c: char| c.is_ascii_digit());
+        let is_counted = is_behind_number || unit.len() < word.len();
+        is_behind_number = unit.is_empty();
+        let unit = singular(unit);
+        // A single letter is a unit of a number alone.
+        SIZES.contains(&unit.as_str()) && (is_counted || unit.len() > 1) || is_counted && COUNTED.contains(&unit.as_str())
+    })
+}
+
 /// Returns the sizes of a conversation that is refused as too long; `None` where the refusal says something else.
 pub(crate) fn sizes(error: &Value, code: u16, message: &str) -> Option<Sizes> {
     let lower = without_commas(&message.to_ascii_lowercase());
@@ -123,7 +142,7 @@ pub(crate) fn may_be(message: &str) -> bool {
 
 /// Returns two numbers of which a conversation may have been the larger one and its window the other.
 pub(crate) fn two_sizes(message: &str) -> Option<(u64, u64)> {
-    let mut numbers = numbers(message);
+    let mut numbers = if has_other_unit(&message.to_ascii_lowercase()) { Vec::new() } else { numbers(message) };
     numbers.retain(|number| *number >= LEAST_SIZE);
     numbers.sort_unstable();
     numbers.dedup();
@@ -205,10 +224,11 @@ fn after(message: &str, words: &str) -> Option<u64> {
 
 /// Returns the first two numbers that stand before the word "tokens" or "maximum".
 fn tokens(message: &str) -> Vec<u64> {
+    let other_unit = has_other_unit(message);
     let mut before = "";
     let mut found = Vec::new();
     for word in message.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()) {
-        if matches!(word, "tokens" | "maximum")
+        if (word == "tokens" || word == "maximum" && !other_unit)
             && let Ok(number) = before.parse()
         {
             found.push(number);
@@ -373,6 +393,32 @@ mod tests {
             let Error::ContextExceeded { prompt: p, context: c } = read(400, body) else { panic!("{body}: {:?}", read(400, body)) };
             assert_eq!((p, c), (prompt, context), "{body}");
         }
+    }
+
+    /// Less is the remedy for these as well, but they tell nothing of the window.
+    #[test]
+    fn a_size_in_another_unit_is_no_number_of_tokens() {
+        for message in [
+            "Request body too large: 5242880 bytes exceeds the limit of 4194304 bytes",
+            "Payload Too Large: request size 6291456 > 4194304 byte limit",
+            "request entity too large: limit 1048576B, got 2097152B",
+            "The request is too large (5120 KB); the maximum is 4096 KB",
+            "Request exceeds 4096MB: 5120MB",
+            "Your input has 150000 characters, the limit is 100000 characters",
+            "input too large: 5242880 of 4194304 bytes maximum",
+            "the request exceeds the maximum size of 4,194,304 bytes by 1,048,576",
+        ] {
+            for code in [400, 413] {
+                let body = serde_json::json!({ "error": { "message": message } }).to_string();
+                let error = read(code, &body);
+                let is_unknown = matches!(error, Error::ContextExceeded { prompt: None, context: None });
+                assert!(is_unknown || code == 400 && matches!(error, Error::Status { .. }), "{code} {message}: {error:?}");
+            }
+            assert_eq!(two_sizes(message), None, "{message}");
+        }
+        // Beside bytes tokens are still tokens.
+        let both = r#"{"error":{"message":"The prompt (36000 bytes) has 9000 tokens, which exceeds the context length of 8192 tokens"}}"#;
+        assert!(matches!(read(413, both), Error::ContextExceeded { prompt: Some(9000), context: Some(8192) }), "{:?}", read(413, both));
     }
 
     #[test]
