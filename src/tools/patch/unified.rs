@@ -2,12 +2,12 @@ use super::body::Body;
 use super::body::is_counted;
 use super::content;
 use super::sections::check;
-use crate::git_name::unquoted;
 use podbay_wire::BytesPath;
 use podbay_wire::FilePatch;
 use podbay_wire::Hunk;
 use podbay_wire::PatchAction;
 use podbay_wire::PatchLine;
+use podbay_wire::unquoted;
 
 /// Prefixes that git puts before the old and the new name.
 const PREFIXES: [(&str, &str); 5] = [("a/", "b/"), ("i/", "w/"), ("c/", "i/"), ("c/", "w/"), ("o/", "w/")];
@@ -82,12 +82,16 @@ pub(super) fn parse(lines: &[&str]) -> Result<Vec<FilePatch>, String> {
     if let (Some(body), Some(section)) = (body, &mut open) {
         let number = section.hunks.len() + 1;
         let mut body = body;
-        if let (Some((0..=1, 0..=1)), Some(PatchLine::Keep(_))) = (body.missing(), body.hunk.lines.last()) {
-            // Its changes are there, with lines around them: a slip of who counted, or of who left out an empty line at the end.
+        if let Some((0..=1, 0..=1)) = body.missing().filter(|_| body.hunk.old().next().is_some()) {
+            // It has lines by which its place is known: a slip of who counted, or of who left out an empty line at the end.
             body.hunk.miscounted = true;
-            section
-                .notes
-                .push(format!("the head of hunk {number} counts one line more than it has, so it was taken where its lines stand once"));
+            let check = match body.hunk.lines.last() {
+                Some(PatchLine::Keep(_)) => "",
+                _ => "; it ends in a changed line, so check that none is missing behind it",
+            };
+            section.notes.push(format!(
+                "the head of hunk {number} counts one line more than it has, so it was taken where its lines stand once{check}"
+            ));
         } else if let Some((old, new)) = body.missing() {
             // Half of a hunk would be carried out as if it were all of it.
             return Err(format!(
