@@ -2,6 +2,7 @@
 
 use super::Options;
 use super::prompt::WITHIN;
+use super::unfollowed;
 use super::unseen::Seen;
 use podbay_sandbox as sandbox;
 use podbay_tools::Pipeline;
@@ -55,6 +56,9 @@ pub(super) async fn instructions(
     for name in NOT_READ {
         pass_over(pipeline, options, name, &mut told, &why, cancel).await?;
     }
+    let followed: Vec<&BytesPath> = told.seen.iter().filter_map(real).collect();
+    let unfollowed = unfollowed::warning(pipeline, &followed, cancel).await?;
+    told.warnings.extend(unfollowed);
     let room = most - own.as_ref().map_or(0, |text| text.text.len().min(if other.is_some() { most / 2 } else { most }));
     let own = own.map(|text| (INSTRUCTIONS, text.cut(if other.is_some() { most / 2 } else { most })));
     let other = other.map(|(name, text)| (name, text.cut(room)));

@@ -30,6 +30,7 @@ mod shrink;
 mod stuck;
 mod summary;
 mod task;
+mod unfollowed;
 mod unread;
 mod unseen;
 

@@ -972,6 +972,29 @@ async fn what_nobody_sees_in_instructions_is_not_read_by_the_model_and_is_told()
 }
 
 #[tokio::test]
+async fn instructions_in_another_case_and_in_folders_are_said_not_to_be_followed() {
+    let desk = self::desk(ScriptedModel::new()).await;
+    let put = |name: &str| {
+        let path = desk.guest.path(name);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+        std::fs::write(path, "Be brief.\n").expect("written");
+    };
+    put("AGENTS.md");
+    for (name, said) in [
+        ("docs/AGENTS.md", Some("docs/AGENTS.md is not followed")),
+        ("agents.md", Some("agents.md, docs/AGENTS.md are not followed")),
+        ("a/b/podbay.md", Some("a/b/podbay.md, agents.md, docs/AGENTS.md are not followed")),
+        ("README.md", Some("a/b/podbay.md, agents.md, docs/AGENTS.md are not followed")),
+    ] {
+        put(name);
+        let agent = desk.agent.lock().await;
+        let context = agent::gather_context(agent.pipeline(), &agent::Options::default(), None, &CancellationToken::new()).await;
+        let warnings = context.expect("gathered").expect("there is something").warnings;
+        assert_eq!(warnings.iter().find_map(|warning| warning.split_once(": only PODBAY.md and AGENTS.md")).map(|(said, _)| said), said);
+    }
+}
+
+#[tokio::test]
 async fn the_first_file_of_instructions_by_any_known_name_is_read() {
     let desk = self::desk(ScriptedModel::new()).await;
     let guest = &desk.guest;

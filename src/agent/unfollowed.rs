@@ -1,0 +1,97 @@
+//! Instructions that look as if they were followed and are not: files in folders, and names in another case.
+
+use tokio_util::sync::CancellationToken;
+
+use super::prompt::WITHIN;
+use podbay_sandbox as sandbox;
+use podbay_tools::Pipeline;
+use podbay_wire::BytesPath;
+use podbay_wire::Call;
+use podbay_wire::Glob;
+use podbay_wire::INSTRUCTIONS;
+use podbay_wire::OTHER_INSTRUCTIONS;
+use podbay_wire::Output;
+
+/// Files that are named.
+const MOST_NAMED: usize = 3;
+
+/// Files that are looked for, which is enough to say that there are more.
+const MOST_FOUND: u32 = 100;
+
+/// Looks for them and says which there are; `followed` are the files that are, by whichever names.
+pub(super) async fn warning(
+    pipeline: &Pipeline,
+    followed: &[&BytesPath],
+    cancel: &CancellationToken,
+) -> Result<Option<String>, sandbox::Error> {
+    let names = names().map(in_any_case).collect::<Vec<_>>().join(",");
+    let call = Glob {
+        pattern: format!("**/{{{names}}}"),
+        path: BytesPath::from_text("."),
+        exclude: None,
+        include_ignored: false,
+        max_results: MOST_FOUND,
+    };
+    let Some(Output::Files(found)) = pipeline.peek(Call::Glob(call), Box::new(|_, _| {}), cancel, WITHIN).await? else { return Ok(None) };
+    Ok(said(found.paths, followed))
+}
+
+/// The names that files at the top of a project have.
+fn names() -> impl Iterator<Item = &'static str> {
+    [INSTRUCTIONS].into_iter().chain(OTHER_INSTRUCTIONS).filter(|name| !name.contains('/'))
+}
+
+/// Returns a pattern for a name, however its letters are written.
+fn in_any_case(name: &str) -> String {
+    let either = |letter: char| {
+        if letter.is_ascii_alphabetic() {
+            format!("[{}{}]", letter.to_ascii_uppercase(), letter.to_ascii_lowercase())
+        } else {
+            letter.to_string()
+        }
+    };
+    name.chars().map(either).collect()
+}
+
+fn said(mut found: Vec<BytesPath>, followed: &[&BytesPath]) -> Option<String> {
+    // Of those at the top by their very names it is said one by one.
+    found.retain(|path| !followed.contains(&path) && !names().any(|name| path.as_bytes() == name.as_bytes()));
+    found.sort();
+    let mut named: Vec<String> = found.iter().take(MOST_NAMED).map(ToString::to_string).collect();
+    named.extend((found.len() > MOST_NAMED).then(|| format!("{} more", found.len() - MOST_NAMED)));
+    let is = if found.len() == 1 { "is" } else { "are" };
+    (!found.is_empty()).then(|| {
+        format!(
+            "{} {is} not followed: only {INSTRUCTIONS} and {} at the top of the project are, by these very names",
+            named.join(", "),
+            OTHER_INSTRUCTIONS[0]
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(found: &[&str], expected: Option<&str>) {
+        let followed = BytesPath::from_text("docs/agents.md");
+        let said = said(found.iter().map(|path| BytesPath::from_text(path)).collect(), &[&followed]);
+        let named = said.as_deref().and_then(|said| said.split_once(" not followed: only PODBAY.md and AGENTS.md at the top"));
+        assert_eq!(named.map(|(named, _)| named), expected, "{said:?}");
+    }
+
+    #[test]
+    fn what_is_in_a_folder_or_in_another_case_is_named() {
+        check(&["agents.md"], Some("agents.md is"));
+        check(&["AGENTS.md", "sub/AGENTS.md"], Some("sub/AGENTS.md is"));
+        check(&["podbay.MD", "a/b/Agents.md", "AGENTS.md"], Some("a/b/Agents.md, podbay.MD are"));
+        check(
+            &["5/AGENTS.md", "4/AGENTS.md", "3/AGENTS.md", "2/AGENTS.md", "1/AGENTS.md"],
+            Some("1/AGENTS.md, 2/AGENTS.md, 3/AGENTS.md, 2 more are"),
+        );
+        // A link leads to it.
+        check(&["docs/agents.md", "PODBAY.md", "AGENTS.md"], None);
+        check(&[], None);
+    }
+}
