@@ -204,6 +204,22 @@ async fn one_that_talks_without_end_is_read_and_what_it_says_is_bounded() {
 }
 
 #[tokio::test]
+async fn what_one_says_is_shown_as_the_output_of_a_command_is() {
+    for (printf, shown) in [
+        (r"caf\351 no", r"caf\xe9 no"),
+        (r"\033[31mred\033[0m no", "red no"),
+        (r"10%%\r100%% no", "100% no"),
+        (r"\377\376 no", r"\xff\xfe no"),
+    ] {
+        let desk = desk(write("a.txt"), &format!("[pre_tool_use]\nwrite_file = '''printf \"{printf}\" >&2; exit 1'''")).await;
+        desk.work("write").await;
+        assert!(desk.results(1)[0].contains(&format!("holds it back: {shown}")), "{}", desk.results(1)[0]);
+        let said = desk.kinds().into_iter().find_map(|kind| if let Kind::HookEnded { said, .. } = kind { Some(said) } else { None });
+        assert_eq!(said.as_deref(), Some(shown));
+    }
+}
+
+#[tokio::test]
 async fn one_that_removes_the_file_under_an_edit_loses_the_edit_and_no_more() {
     let model = ScriptedModel::new().calls("edit_file", json!({"path": "a.txt", "old_string": "a", "new_string": "b"})).says("Done.");
     let desk = desk(model, "[pre_tool_use]\nedit_file = 'rm a.txt'").await;

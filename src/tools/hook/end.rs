@@ -4,6 +4,7 @@ use super::BlockOn;
 use super::HookOptions;
 use super::OnTimeout;
 use crate::limit_words;
+use crate::screen::shown;
 use podbay_wire::End;
 use podbay_wire::Limit;
 use podbay_wire::Output;
@@ -64,7 +65,7 @@ impl Ended {
 impl Ran {
     /// Returns what it said: its standard error, else its standard output.
     pub(super) fn said(&self) -> String {
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().chars().take(SAID).collect::<String>();
+        let text = |bytes: &[u8]| shown(bytes).text.trim().chars().take(SAID).collect::<String>();
         let errors = text(&self.stderr);
         if errors.is_empty() { text(&self.stdout) } else { errors }
     }

@@ -24,6 +24,7 @@ use crate::Services;
 use crate::Workspace;
 use crate::dispatch::dispatch_hook;
 use crate::programs;
+use crate::screen::shown;
 use podbay_event::CallStatus;
 use podbay_event::HookOutcome;
 use podbay_event::Kind;
@@ -193,7 +194,7 @@ impl Pipeline {
             let meaning = ran.meaning(&hook.run, &self.hooks.options, may_block);
             self.hands().record(told.event, told.call.map(ToOwned::to_owned), &hook.run, &meaning, &ran.said(), begun.elapsed());
             match meaning {
-                Meaning::Pass => words.push_str(short(&String::from_utf8_lossy(&ran.stdout))),
+                Meaning::Pass => words.push_str(short(&shown(&ran.stdout).text)),
                 Meaning::Fail(_) => {}
                 Meaning::Block(reason) => return Err(Held::Back(reason)),
                 Meaning::Cancelled => return Err(Held::Cancelled),
