@@ -12,6 +12,7 @@ use super::render_changed::render_tree;
 use super::render_denied;
 use super::render_session::render_background;
 use super::render_session::render_environment;
+use super::screen;
 use super::screen::Shown;
 use super::screen::shown;
 use podbay_wire::CommandEnded;
@@ -405,16 +406,23 @@ fn bracketed(notes: &[String]) -> String {
     if notes.is_empty() { String::new() } else { format!("[{}]", notes.join("; ")) }
 }
 
+/// Returns what a command printed, of which the middle may be missing. Where that is more of one line that is drawn again, its last state is all that
+/// the line has to say.
+fn shown_in_parts(command: &CommandEnded, printed: &Printed) -> Shown {
+    let Printed { head, tail, .. } = printed;
+    if command.omitted_bytes == 0 {
+        return if tail.is_empty() { shown(head) } else { shown(&[head.as_slice(), tail].concat()) };
+    }
+    if let Some(at) = screen::redrawn_at(tail).filter(|_| command.omitted_in_line) {
+        return shown(&[head.as_slice(), &tail[at..]].concat());
+    }
+    let (head, tail) = (shown(head), shown(tail));
+    let text = head.text + &unkept(command.omitted_bytes) + &tail.text;
+    Shown { text, has_bytes: head.has_bytes || tail.has_bytes }
+}
+
 fn render_command(command: &CommandEnded, printed: &Printed, options: &Options) -> Rendered {
-    let Shown { text: mut body, mut has_bytes } = shown(&printed.head);
-    if command.omitted_bytes > 0 {
-        body.push_str(&unkept(command.omitted_bytes));
-    }
-    if !printed.tail.is_empty() {
-        let tail = shown(&printed.tail);
-        body.push_str(&tail.text);
-        has_bytes |= tail.has_bytes;
-    }
+    let Shown { text: mut body, has_bytes } = shown_in_parts(command, printed);
     let mut notes = Vec::new();
     notes.extend(command.limit.map(|limit| limit_words(limit, command.culprit.as_ref())));
     let ok = match command.end {

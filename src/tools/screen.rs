@@ -52,6 +52,14 @@ pub(super) fn shown(printed: &[u8]) -> Shown {
     Shown { text: screen.into_text(), has_bytes }
 }
 
+/// Returns where the first line of a text is drawn again from its beginning on, if it is.
+pub(super) fn redrawn_at(printed: &[u8]) -> Option<usize> {
+    const TO_BEGINNING: [&[u8]; 4] = [b"\r", b"\x1b[2K", b"\x1b[1G", b"\x1b[G"];
+    let line = printed.split(|byte| *byte == b'\n').next()?;
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    (0..line.len()).find(|at| TO_BEGINNING.iter().any(|sequence| line[*at..].starts_with(sequence)))
+}
+
 fn is_control(char: char) -> bool {
     char.is_control() && !matches!(char, '\n' | '\t')
 }

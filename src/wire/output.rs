@@ -341,6 +341,9 @@ pub struct CommandEnded {
     pub output_bytes: u64,
     /// Bytes between what was streamed and the tail that nobody kept.
     pub omitted_bytes: u64,
+    /// Whether all of these are of one line.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub omitted_in_line: bool,
     /// Processes it had left behind, which were ended with it.
     pub n_survivors: u32,
     pub duration_ms: u64,
@@ -370,6 +373,7 @@ impl CommandEnded {
             working_directory: None,
             output_bytes: 0,
             omitted_bytes: 0,
+            omitted_in_line: false,
             n_survivors: 0,
             duration_ms: 0,
             note: None,

@@ -164,6 +164,7 @@ pub(super) async fn run(session: &Session, line: &mut Line, plan: Plan) -> Resul
         working_directory: None,
         output_bytes: run.output_bytes,
         omitted_bytes: run.tail.n_dropped(),
+        omitted_in_line: run.tail.n_dropped() > 0 && run.tail.n_dropped_lines() == 0,
         n_survivors,
         duration_ms: began.elapsed().saturating_sub(run.waited).as_millis() as u64,
         note,

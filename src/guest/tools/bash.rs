@@ -170,6 +170,7 @@ async fn run_in_background(session: &Arc<Session>, bash: &Bash, line: &mut Line)
         working_directory: Some(session.directories.current()),
         output_bytes,
         omitted_bytes: output_bytes - n_sent,
+        omitted_in_line: false,
         n_survivors,
         duration_ms: began.elapsed().as_millis() as u64,
         // What it prints goes nowhere then.

@@ -195,6 +195,28 @@ fn a_long_result_keeps_its_ends_and_names_the_artifact() {
 }
 
 #[test]
+fn of_a_line_that_was_drawn_again_very_often_the_last_state_is_shown() {
+    let body = |head: &str, tail: &str, omitted_bytes, omitted_in_line| {
+        let printed = Printed { head: head.into(), tail: tail.into(), meant: Vec::new() };
+        let ended = CommandEnded { omitted_bytes, omitted_in_line, ..CommandEnded::plain(End::Exited { code: 0 }) };
+        render(&Output::Command(ended), &printed, &Options::default(), 1000).body
+    };
+    for (head, tail, expected) in [
+        ("start\n 1%\r 2%\r 3", "7%\r 98%\r 99%\r100%\ndone\n", "start\n100%\ndone\n"),
+        ("a 1/9\x1b[2K\x1b[1Ga 2/", "8/9\x1b[2K\x1b[1Ga 9/9\n", "a 9/9\n"),
+        ("a 1/9\x1b[Ga 2/", "8/9\x1b[Ga 9/9", "a 9/9"),
+    ] {
+        assert_eq!(body(head, tail, 50_000_000, true), expected);
+        // Where lines are missing, that is said.
+        assert!(body(head, tail, 50_000_000, false).contains("[… 50000000 bytes not kept …]"));
+    }
+    // All of it is there, in two parts.
+    assert_eq!(body("x\n 1%\r 2", "%\r 3%\n", 0, true), "x\n 3%\n");
+    // A line that only goes on is cut.
+    assert!(body("aaa", "bbb\r\nc\n", 9, true).contains("9 bytes not kept"));
+}
+
+#[test]
 fn a_cut_result_of_which_only_a_part_was_kept_says_so() {
     let half = |name: &str| (0..500).map(|n| format!("{name} {n}\n")).collect::<String>().into_bytes();
     let printed = Printed { head: half("head"), tail: half("tail"), meant: Vec::new() };
