@@ -89,7 +89,16 @@ async fn compare(guest: &TestGuest, command: &str) -> Outcome<(Times, Times)> {
 fn rule() -> ExecRule {
     let words = [&["git"][..], &["push"]].map(|words| words.iter().map(|&word| word.to_owned()).collect()).to_vec();
     let (rule, justification) = ("bash(git push*)".to_owned(), String::new());
-    ExecRule { effect: ExecEffect::Deny, words, more: true, scope: ExecScope::Anywhere, rule, justification }
+    ExecRule {
+        effect: ExecEffect::Deny,
+        words,
+        more: true,
+        options_between: false,
+        unless: Vec::new(),
+        scope: ExecScope::Anywhere,
+        rule,
+        justification,
+    }
 }
 
 fn milliseconds(time: Duration) -> f64 {

@@ -58,6 +58,14 @@ pub struct Context {
     pub warnings: Vec<String>,
 }
 
+impl Context {
+    /// Adds what the sandbox itself says of the project.
+    pub fn add_fact(&mut self, fact: &str) {
+        let gap = if self.text.is_empty() { "" } else { "\n" };
+        let _ = writeln!(self.text, "{gap}{fact}.");
+    }
+}
+
 /// Looks at the project through the box and returns what the model is told of it before the task, if anything. What the rules would not let
 /// it look at without a question is left out.
 ///
@@ -146,4 +154,19 @@ async fn files(pipeline: &Pipeline, options: &Options, most: usize, cancel: &Can
         text.push_str("(and more)\n");
     }
     Ok((!text.is_empty()).then_some(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fact_is_told_on_a_line_of_its_own() {
+        let mut context = Context::default();
+        context.add_fact("data is mounted");
+        assert_eq!(context.text, "data is mounted.\n");
+        let mut context = Context { text: "Files:\na\n".to_owned(), ..Context::default() };
+        context.add_fact("data is mounted");
+        assert_eq!(context.text, "Files:\na\n\ndata is mounted.\n");
+    }
 }

@@ -18,6 +18,8 @@ use podbay_sandbox::HeldTurn;
 use podbay_sandbox::Lock;
 use podbay_sandbox::Sandbox;
 use podbay_sandbox::git;
+use podbay_wire::BytesPath;
+use podbay_wire::below;
 use podbay_wire::keep::Pending;
 
 /// How long the end of a turn may take once somebody has ended the run; whoever sends a signal waits ten seconds before they kill.
@@ -47,6 +49,8 @@ pub(super) struct Seat {
     pub(super) sandbox: Sandbox,
     /// Turns that the person began in this session, also before it was gone on with.
     pub(super) n_turns: u64,
+    /// What is mounted in the project from elsewhere: nothing in it is a change of the project.
+    pub(super) mounted: Vec<BytesPath>,
     pub(super) locks: Vec<Lock>,
 }
 
@@ -96,6 +100,8 @@ impl Seat {
     /// Reports how a task ended.
     pub(super) fn report(&self, mut outcome: Outcome, duration_ms: u64) -> Report {
         let error = outcome.failure.take().map(|failure| self.error(failure));
+        let is_mounted = |path: &BytesPath| self.mounted.iter().any(|mounted| below(path.as_bytes(), mounted.as_bytes()).is_some());
+        outcome.changed.retain(|(path, _)| !is_mounted(path));
         Report::of(outcome, error.as_ref(), self.model.clone(), self.recorder.session().clone(), self.recorder.warnings(), duration_ms)
     }
 

@@ -249,8 +249,12 @@ pub(super) async fn sit_down(
     // What an earlier run told stays as it was told.
     if past.history.is_empty() {
         match gather_context(agent.pipeline(), &config.agent, probed.context, cancel).await {
-            Ok(Some(context)) => agent.add_context(&context),
-            Ok(None) => {}
+            Ok(None) if started.mounted_words.is_none() => {}
+            Ok(context) => {
+                let mut context = context.unwrap_or_default();
+                started.mounted_words.iter().for_each(|fact| context.add_fact(fact));
+                agent.add_context(&context);
+            }
             Err(error) => {
                 sandbox.give_up().await;
                 return Err(failed(Error::Sandbox(error)));
@@ -271,6 +275,7 @@ pub(super) async fn sit_down(
         is_open,
         sandbox,
         n_turns,
+        mounted: started.mounted,
         locks: lock.into_iter().chain(review_lock).collect(),
     })
 }

@@ -20,6 +20,7 @@ use podbay_wire::BytesPath;
 use podbay_wire::message::DiskBegan;
 use podbay_wire::message::Facts;
 use podbay_wire::message::MAX_MOUNTS;
+use podbay_wire::protected_name;
 
 /// Names of the workspace that are told.
 const MAX_NAMES: usize = 256;
@@ -54,6 +55,7 @@ pub(super) fn find(workspace: &Path, cgroup: &Cgroup, shell: Option<&Shell>) -> 
         workspace_names: names,
         shell: shell.map_or(wire::Shell::Plain, Shell::language),
         mounts: mounts::below(workspace).into_iter().take(MAX_MOUNTS).collect(),
+        foreign: mounts::foreign_below(workspace).into_iter().filter(|path| protected_name(path).is_none()).take(MAX_MOUNTS).collect(),
         exec_gate: gate::find(),
     }
 }

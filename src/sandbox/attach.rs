@@ -18,6 +18,7 @@ use super::Error;
 use super::Options;
 use super::link;
 use super::link::Link;
+use super::mounted;
 use podbay_guest as guest;
 use podbay_wire::message::DiskBegan;
 use podbay_wire::message::DiskLimits;
@@ -138,6 +139,7 @@ pub(super) fn warnings(facts: &Facts) -> Vec<String> {
         (facts.n_processes, "no limit on processes is in force in the sandbox"),
         (facts.millicores, "no processor limit is in force in the sandbox"),
     ];
+    warnings.extend(mounted::warning_attached(&facts.foreign));
     warnings.extend(limits.into_iter().filter(|(limit, _)| limit.is_none()).map(|(_, warning)| warning.to_owned()));
     warnings
 }
@@ -155,6 +157,18 @@ mod tests {
     fn socket(path: impl AsRef<Path>) -> Socket {
         let options = Options { socket: path.as_ref().to_str().map(str::to_owned), ..Options::default() };
         Socket::open(&options).expect("a path")
+    }
+
+    #[test]
+    fn what_is_mounted_in_the_project_from_elsewhere_is_said() {
+        let said = |foreign: &[&str]| {
+            let foreign = foreign.iter().map(|&path| path.into()).collect();
+            let facts = Facts { workspace_writable: true, uid: 1000, foreign, ..Facts::default() };
+            warnings(&facts).into_iter().find(|warning| warning.contains("mounted in the project"))
+        };
+        assert_eq!(said(&[]), None);
+        assert!(said(&["data"]).is_some_and(|said| said.starts_with("data is mounted in the project from elsewhere")));
+        assert!(said(&["a/nfs", "data", "tmp"]).is_some_and(|said| said.starts_with("a/nfs, data, tmp are mounted in the project")));
     }
 
     #[test]

@@ -18,6 +18,20 @@ pub(super) fn mounts(project: &Path) -> Vec<BytesPath> {
 
 /// Says which they are; `None`: there are none.
 pub(super) fn warning(mounts: &[BytesPath]) -> Option<String> {
+    let (named, it) = named(mounts)?;
+    Some(format!(
+        "{named}: commands find {it} empty and read-only. What changes in {it} is no change of the project, so that nobody reports, applies or undoes it"
+    ))
+}
+
+/// The same of a sandbox that is attached, in which they are what they are.
+pub(super) fn warning_attached(mounts: &[BytesPath]) -> Option<String> {
+    let (named, it) = named(mounts)?;
+    Some(format!("{named}: what is written to {it} does not reach the project's own files, and is not reported as a change of the project"))
+}
+
+/// Says which are mounted, and how to speak of them.
+fn named(mounts: &[BytesPath]) -> Option<(String, &'static str)> {
     let mut named: Vec<String> = mounts.iter().take(MOST_NAMED).map(ToString::to_string).collect();
     named.extend((mounts.len() > MOST_NAMED).then(|| format!("{} more", mounts.len() - MOST_NAMED)));
     let (is, it) = match mounts.len() {
@@ -25,11 +39,7 @@ pub(super) fn warning(mounts: &[BytesPath]) -> Option<String> {
         1 => ("is mounted in the project from elsewhere", "it"),
         _ => ("are mounted in the project from elsewhere", "them"),
     };
-    Some(format!(
-        "{} {is}: commands find {it} empty and read-only. What changes in {it} is no change of the project, so that nobody reports, applies or \
-         undoes it",
-        named.join(", ")
-    ))
+    Some((format!("{} {is}", named.join(", ")), it))
 }
 
 #[cfg(test)]
@@ -43,6 +53,9 @@ mod tests {
         assert!(
             warning(&paths(1)).is_some_and(|said| said.starts_with("m0 is mounted in the project from elsewhere: commands find it empty"))
         );
+        assert!(warning_attached(&paths(2)).is_some_and(|said| {
+            said.starts_with("m0, m1 are mounted in the project from elsewhere: what is written to them does not reach")
+        }));
         let many = warning(&paths(10)).expect("said");
         assert!(many.starts_with("m0, m1, m2, m3, m4, m5, m6, m7, 2 more are mounted in the project"), "{many}");
     }

@@ -91,6 +91,8 @@ pub struct Spec {
     /// What a person should know about it.
     pub warnings: Vec<String>,
     pub(super) project: Project,
+    /// What is mounted in the project from elsewhere.
+    pub(super) mounted: Vec<BytesPath>,
     /// What the guest watches; told to it at the start of each stream.
     pub(super) disk: DiskLimits,
     pub(super) covers: Covers,
@@ -137,8 +139,8 @@ impl Spec {
         }
         let mounts = mounted::mounts(project.path());
         warnings.extend(mounted::warning(&mounts));
-        let mounts = mounts.iter().filter_map(|path| std::str::from_utf8(path.as_bytes()).ok()).map(|path| format!("/workspace/{path}"));
-        let masked_paths = MASKED_PATHS.iter().map(|&path| path.to_owned()).chain(mounts).collect();
+        let masked = mounts.iter().filter_map(|path| std::str::from_utf8(path.as_bytes()).ok()).map(|path| format!("/workspace/{path}"));
+        let masked_paths = MASKED_PATHS.iter().map(|&path| path.to_owned()).chain(masked).collect();
         let files = memory / PER_FILE;
         let shm = (memory / 32).min(64 << 20);
         // Together at most half of the memory: these file systems are charged to it.
@@ -214,6 +216,7 @@ impl Spec {
             container,
             warnings,
             project: project.clone(),
+            mounted: mounts,
             disk: options.disk_limits(),
             covers: Covers::default(),
             review: None,

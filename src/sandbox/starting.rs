@@ -26,10 +26,12 @@ use super::kept::Made;
 use super::kept::Sandbox;
 use super::kept::State;
 use super::kept::Way;
+use super::mounted;
 use super::turns::Turn;
 use podbay_engine::Engine;
 use podbay_engine::Labels;
 use podbay_event::Sink;
+use podbay_wire::BytesPath;
 use podbay_wire::message::Facts;
 
 /// What a person should be told when the first box has started.
@@ -44,6 +46,10 @@ pub struct Started {
     pub hidden: Vec<String>,
     /// Those of them that git tracks.
     pub tracked: Vec<String>,
+    /// What is mounted in the project from elsewhere.
+    pub mounted: Vec<BytesPath>,
+    /// What is to be said of that.
+    pub mounted_words: Option<String>,
 }
 
 impl Sandbox {
@@ -150,9 +156,21 @@ impl Sandbox {
                 attach::warnings(&running.facts).into_iter().chain(floor).collect()
             }
         };
+        let (mounted, mounted_words) = match &inner.way {
+            Way::Engine(made) => (made.spec.mounted.clone(), mounted::warning(&made.spec.mounted)),
+            Way::Attached(_) => (running.facts.foreign.clone(), mounted::warning_attached(&running.facts.foreign)),
+        };
         let warnings = inner.beside.get().cloned().into_iter().chain(warnings).collect();
-        let started =
-            Started { facts: running.facts.clone(), warnings, duration: begun.elapsed(), joined: !running.owned, hidden, tracked };
+        let started = Started {
+            facts: running.facts.clone(),
+            warnings,
+            duration: begun.elapsed(),
+            joined: !running.owned,
+            hidden,
+            tracked,
+            mounted,
+            mounted_words,
+        };
         inner.state.lock().await.running = Some(running);
         let sandbox = Self { inner: Arc::new(inner) };
         sandbox.search_on();

@@ -185,6 +185,9 @@ pub struct Facts {
     /// Where something of its own is mounted below `/workspace`: paths from there, sorted, at most [`MAX_MOUNTS`].
     #[serde(default)]
     pub mounts: Vec<BytesPath>,
+    /// Those of them that hold something else than the project's own files, and are not there to mask one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub foreign: Vec<BytesPath>,
     /// Whether the guest sees the programs that a call starts.
     #[serde(default)]
     pub exec_gate: ExecGate,

@@ -30,7 +30,6 @@ use podbay::wire::Denied;
 use podbay::wire::End;
 use podbay::wire::ExecGate;
 use podbay::wire::Output;
-use podbay::wire::Shell;
 use podbay::wire::WriteChange;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -100,10 +99,6 @@ impl Workspace for Writing {
             let code = i32::from(!denied.is_empty());
             Ok(Output::Command(CommandEnded { denied: denied.into(), ..CommandEnded::plain(End::Exited { code }) }))
         })
-    }
-
-    fn shell(&self) -> Later<'_, Shell> {
-        Box::pin(std::future::ready(Shell::Bash))
     }
 
     fn exec_gate(&self) -> Later<'_, ExecGate> {

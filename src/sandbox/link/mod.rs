@@ -301,7 +301,7 @@ where
         Ok(ToHost::Hello(hello)) if hello.facts.workspace_names.iter().any(|name| name.as_bytes().len() > MAX_NAME) => {
             Err(broken(Reason::Protocol("the hello tells a name that no file can have".to_owned())))
         }
-        Ok(ToHost::Hello(hello)) if hello.facts.mounts.len() > MAX_MOUNTS => {
+        Ok(ToHost::Hello(hello)) if hello.facts.mounts.len().max(hello.facts.foreign.len()) > MAX_MOUNTS => {
             Err(broken(Reason::Protocol("the hello tells of more mounts than it may".to_owned())))
         }
         Ok(ToHost::Hello(hello)) => Ok(hello.facts),
