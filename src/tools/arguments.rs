@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::git_name;
 use podbay_wire::BytesPath;
 
 /// Other names of the one path of a tool.
@@ -42,12 +43,17 @@ pub(super) fn named(name: String) -> Result<BytesPath, String> {
 }
 
 pub(super) fn path(field: &str, path: String) -> Result<BytesPath, String> {
-    filled(field, path).map(|path| BytesPath::from_text(&path))
+    filled(field, path).map(|path| written(&path))
 }
 
 /// Returns the folder that is meant; without one, the project.
 pub(super) fn folder(path: Option<&str>) -> BytesPath {
-    BytesPath::from_text(path.filter(|path| !path.is_empty()).unwrap_or("."))
+    written(path.filter(|path| !path.is_empty()).unwrap_or("."))
+}
+
+/// Returns a path as a model writes it. What stands in git's quotes stays as it is: [`crate::git_name`] reads it, and takes its backslashes off once.
+pub(super) fn written(path: &str) -> BytesPath {
+    if git_name::is_quoted(path) { BytesPath::from_bytes(path) } else { BytesPath::from_text(path) }
 }
 
 /// Returns a text that says something.

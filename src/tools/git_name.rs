@@ -12,42 +12,14 @@ use podbay_wire::Call;
 use podbay_wire::Fault;
 use podbay_wire::ListDirectory;
 use podbay_wire::Output;
+use podbay_wire::unquoted;
 
 /// How long a look at whether a name is there may take.
 const LOOK: Duration = Duration::from_secs(10);
 
-/// Reads a name in git's quotes; returns it and what follows the quotes. `None`: it is no such name.
-pub(super) fn unquoted(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
-    let mut rest = text.strip_prefix(b"\"")?;
-    let mut name = Vec::new();
-    loop {
-        match rest {
-            [b'"', after @ ..] => return Some((name, after)),
-            [b'\\', a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', after @ ..] => {
-                name.push((a - b'0') << 6 | (b - b'0') << 3 | (c - b'0'));
-                rest = after;
-            }
-            [b'\\', sign, after @ ..] => {
-                name.push(match sign {
-                    b'a' => 0x07,
-                    b'b' => 0x08,
-                    b't' => b'\t',
-                    b'n' => b'\n',
-                    b'v' => 0x0b,
-                    b'f' => 0x0c,
-                    b'r' => b'\r',
-                    b'"' | b'\\' => *sign,
-                    _ => return None,
-                });
-                rest = after;
-            }
-            [byte, after @ ..] => {
-                name.push(*byte);
-                rest = after;
-            }
-            [] => return None,
-        }
-    }
+/// Returns whether a text is a name in quotes.
+pub(super) fn is_quoted(text: &str) -> bool {
+    text.strip_prefix('"').and_then(|inner| inner.strip_suffix('"')).is_some_and(|inner| !inner.is_empty())
 }
 
 /// Returns what a path can mean that is written in git's quotes, the likeliest first.
@@ -57,11 +29,16 @@ fn meant(path: &BytesPath) -> Vec<BytesPath> {
         return Vec::new();
     };
     let read = unquoted(bytes).filter(|(name, after)| after.is_empty() && !name.is_empty() && !name.contains(&0)).map(|(name, _)| name);
-    // Of two backslashes one is left by now, which then is the name's own.
+    // Quotes around a name that git would not have escaped.
     let plain = (!inner.contains(&b'"')).then(|| inner.to_vec());
     let mut meant: Vec<BytesPath> = read.into_iter().chain(plain).map(BytesPath::from_bytes).collect();
     meant.dedup();
     meant
+}
+
+/// Returns the name that a path is where its quotes are its own.
+fn as_shown(path: &BytesPath) -> BytesPath {
+    std::str::from_utf8(path.as_bytes()).map_or_else(|_| path.clone(), BytesPath::from_text)
 }
 
 impl Pipeline {
@@ -71,7 +48,9 @@ impl Pipeline {
         let Action::Box(mut call) = action else { return action };
         let paths: Vec<&mut BytesPath> = call.paths_mut().into_iter().filter(|path| !meant(path).is_empty()).collect();
         for path in paths {
-            if self.lacks(path, cancel).await != Some(true) {
+            let shown = as_shown(path);
+            if self.lacks(&shown, cancel).await != Some(true) {
+                *path = shown;
                 continue;
             }
             let meant = meant(path);
@@ -101,10 +80,11 @@ impl Pipeline {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arguments::written;
 
     #[track_caller]
     fn check(text: &str, expected: &[&[u8]]) {
-        let meant = meant(&BytesPath::from_text(text));
+        let meant = meant(&written(text));
         assert_eq!(meant.iter().map(BytesPath::as_bytes).collect::<Vec<_>>(), expected, "{text}");
     }
 
@@ -112,7 +92,7 @@ mod tests {
     fn names_in_gits_quotes_are_read_as_git_writes_them() {
         check(r#""caf\303\251.txt""#, &["caf\u{e9}.txt".as_bytes(), br"caf\303\251.txt"]);
         check(r#""a\tb""#, &[b"a\tb", br"a\tb"]);
-        check(r#""a\\tb""#, &[b"a\tb", br"a\tb"]);
+        check(r#""a\\tb""#, &[br"a\tb", br"a\\tb"]);
         check(r#""\346\227\245/x \"y\".md""#, &["\u{65e5}/x \"y\".md".as_bytes()]);
         check(r#""two words.txt""#, &[b"two words.txt"]);
         check(r#""\001\a\v\f\r\n""#, &[b"\x01\x07\x0b\x0c\r\n", br"\001\a\v\f\r\n"]);
@@ -120,6 +100,5 @@ mod tests {
             check(text, &[]);
         }
         check(r#""\q""#, &[br"\q"]);
-        assert_eq!(unquoted(br#""a b" rest"#), Some((b"a b".to_vec(), &b" rest"[..])));
     }
 }

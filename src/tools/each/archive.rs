@@ -3,6 +3,7 @@ use serde_json::json;
 
 use crate::arguments::filled;
 use crate::arguments::parse;
+use crate::arguments::written;
 use crate::tool::Tool;
 use crate::tool::object;
 use podbay_policy::Action;
@@ -42,7 +43,7 @@ pub(super) fn tool() -> Tool {
         ),
         |arguments, options, _| {
             let Arguments { action, archive_path, source_path, output_path } = parse(arguments)?;
-            let path = |field: &str, path: String| filled(field, path).map(|path| BytesPath::from_text(&path));
+            let path = |field: &str, path: String| filled(field, path).map(|path| written(&path));
             let archive = path("archive_path", archive_path)?;
             let action = match (action, source_path, output_path) {
                 (Operation::List, None, None) => ArchiveAction::List,

@@ -7,11 +7,11 @@ use crate::Set;
 use crate::arguments::bounded;
 use crate::arguments::filled;
 use crate::arguments::parse;
+use crate::arguments::written;
 use crate::tool::Tool;
 use crate::tool::object;
 use podbay_policy::Action;
 use podbay_wire::Bash;
-use podbay_wire::BytesPath;
 use podbay_wire::Call;
 
 #[derive(Deserialize)]
@@ -65,7 +65,7 @@ pub(super) fn make(arguments: Value, options: &Options, notes: &mut Vec<String>)
     let timeout_seconds = timeout_seconds.filter(|&seconds| !background || seconds != 0);
     Ok(Action::Box(Call::Bash(Bash {
         command: filled("command", command)?,
-        working_directory: working_directory.filter(|path| !path.is_empty()).map(|path| BytesPath::from_text(&path)),
+        working_directory: working_directory.filter(|path| !path.is_empty()).map(|path| written(&path)),
         timeout_ms: u64::from(bounded("timeout_seconds", timeout_seconds, default, most, notes)?) * 1000,
         grace_ms: options.bash_grace.get().saturating_mul(1000),
         stream_bytes: options.bash_stream.bytes(),

@@ -3,10 +3,10 @@ use serde_json::json;
 
 use crate::arguments::filled;
 use crate::arguments::parse;
+use crate::arguments::written;
 use crate::tool::Tool;
 use crate::tool::object;
 use podbay_policy::Action;
-use podbay_wire::BytesPath;
 use podbay_wire::Call;
 use podbay_wire::Cd;
 
@@ -24,7 +24,7 @@ pub(super) fn tool() -> Tool {
         object(&json!({ "path": { "type": "string", "description": "Folder, from the project's" } }), &["path"]),
         |arguments, _, _| {
             let Arguments { path } = parse(arguments)?;
-            Ok(Action::Box(Call::Cd(Cd { path: BytesPath::from_text(&filled("path", path)?) })))
+            Ok(Action::Box(Call::Cd(Cd { path: written(&filled("path", path)?) })))
         },
     )
     .known_as(&["Cd", "change_directory", "chdir", "set_working_directory"])

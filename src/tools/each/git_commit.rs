@@ -6,6 +6,7 @@ use super::git_status::git;
 use crate::Options;
 use crate::arguments::filled;
 use crate::arguments::parse;
+use crate::arguments::written;
 use crate::tool::Tool;
 use crate::tool::object;
 use podbay_policy::Action;
@@ -49,8 +50,7 @@ pub(super) fn tool() -> Tool {
 
 fn make(arguments: Value, options: &Options, _: &mut Vec<String>) -> Result<Action, String> {
     let Arguments { message, files, path } = parse(arguments)?;
-    let named: Vec<BytesPath> =
-        files.iter().flatten().filter(|file| !file.trim().is_empty()).map(|file| BytesPath::from_text(file)).collect();
+    let named: Vec<BytesPath> = files.iter().flatten().filter(|file| !file.trim().is_empty()).map(|file| written(file)).collect();
     // It would commit all that has changed, where none of it was asked for.
     if files.is_some() && named.is_empty() {
         return Err("`files` names no file; name those to commit, or leave it out to commit all that has changed".to_owned());

@@ -5,9 +5,9 @@ use super::git_status::git;
 use super::git_status::word;
 use crate::Set;
 use crate::arguments::parse;
+use crate::arguments::written;
 use crate::tool::Tool;
 use crate::tool::object;
-use podbay_wire::BytesPath;
 use podbay_wire::GitQuery;
 
 #[derive(Deserialize)]
@@ -45,7 +45,7 @@ pub(super) fn tool() -> Tool {
             if staged && base.is_some() {
                 return Err("`staged` compares with the last commit, `base` with another one; give one of them".to_owned());
             }
-            let file = file.filter(|file| !file.trim().is_empty()).map(|file| BytesPath::from_text(&file));
+            let file = file.filter(|file| !file.trim().is_empty()).map(|file| written(&file));
             Ok(git(GitQuery::Diff { staged, file, base }, path.as_deref(), options))
         },
     )

@@ -5,9 +5,9 @@ use super::git_status::git;
 use super::git_status::word;
 use crate::arguments::bounded;
 use crate::arguments::parse;
+use crate::arguments::written;
 use crate::tool::Tool;
 use crate::tool::object;
-use podbay_wire::BytesPath;
 use podbay_wire::GitQuery;
 
 #[derive(Deserialize)]
@@ -36,7 +36,7 @@ pub(super) fn tool() -> Tool {
         |arguments, options, notes| {
             let Arguments { path, count, oneline, file, author } = parse(arguments)?;
             let count = bounded("count", count, 20, 1000, notes)?;
-            let file = file.filter(|file| !file.trim().is_empty()).map(|file| BytesPath::from_text(&file));
+            let file = file.filter(|file| !file.trim().is_empty()).map(|file| written(&file));
             let query = GitQuery::Log { count, oneline: oneline.unwrap_or(true), file, author: word("author", author)? };
             Ok(git(query, path.as_deref(), options))
         },

@@ -4,10 +4,10 @@ use serde_json::json;
 use crate::Options;
 use crate::Set;
 use crate::arguments::parse;
+use crate::arguments::written;
 use crate::tool::Tool;
 use crate::tool::object;
 use podbay_policy::Action;
-use podbay_wire::BytesPath;
 use podbay_wire::Call;
 use podbay_wire::Git;
 use podbay_wire::GitQuery;
@@ -43,7 +43,7 @@ pub(super) const REPOSITORY: [(&str, &str); 5] =
 pub(super) fn git(query: GitQuery, path: Option<&str>, options: &Options) -> Action {
     Action::Box(Call::Git(Git {
         query,
-        path: BytesPath::from_text(path.filter(|path| !path.trim().is_empty()).unwrap_or(".")),
+        path: written(path.filter(|path| !path.trim().is_empty()).unwrap_or(".")),
         protected: false,
         timeout_ms: TIMEOUT_MS,
         grace_ms: options.bash_grace.get().saturating_mul(1000),

@@ -1,5 +1,6 @@
 use super::body::Body;
 use super::content;
+use crate::arguments::written;
 use podbay_wire::BytesPath;
 use podbay_wire::FilePatch;
 use podbay_wire::Hunk;
@@ -98,7 +99,7 @@ fn is_patch(line: &str) -> bool {
 }
 
 fn name(path: &str, line: usize) -> Result<BytesPath, String> {
-    if path.is_empty() { Err(format!("line {line} names no file")) } else { Ok(BytesPath::from_text(path)) }
+    if path.is_empty() { Err(format!("line {line} names no file")) } else { Ok(written(path)) }
 }
 
 fn add(path: &str, body: &[&str]) -> Result<PatchAction, String> {
