@@ -11,7 +11,7 @@ use super::limit::n_bytes;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Error)]
 #[serde(tag = "fault", rename_all = "snake_case")]
 pub enum Fault {
-    #[error("{path}: no such file or directory{}", hint(.similar, .beside))]
+    #[error("{path}: no such file or directory{}{}", no_separator(.path, .similar), hint(.similar, .beside))]
     NotFound {
         path: BytesPath,
         /// Names in the same folder that look alike.
@@ -170,6 +170,16 @@ fn names(paths: &[BytesPath]) -> String {
 
 fn link_at(path: &BytesPath, link: &BytesPath) -> String {
     if path == link { "is".to_owned() } else { format!("leads through {link},") }
+}
+
+/// Says of a path with backslashes that they part no names, and which path would be meant.
+fn no_separator(path: &BytesPath, similar: &[BytesPath]) -> String {
+    if !path.as_bytes().contains(&b'\\') {
+        return String::new();
+    }
+    let slashed = BytesPath::from_bytes(path.as_bytes().iter().map(|byte| if *byte == b'\\' { b'/' } else { *byte }).collect::<Vec<u8>>());
+    let write = if similar.contains(&slashed) { String::new() } else { format!(": write {slashed}") };
+    format!("; a backslash is no separator here but a letter of the name{write}")
 }
 
 fn hint(similar: &[BytesPath], beside: &[BytesPath]) -> String {
