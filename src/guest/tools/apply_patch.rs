@@ -105,7 +105,7 @@ impl Patching<'_> {
                 Ok(FileChange {
                     path: self.all.shown(at).clone(),
                     change: Change::Deleted,
-                    removed: n_lines(&text),
+                    removed: n_lines(encoded.text.as_bytes()),
                     ..FileChange::default()
                 })
             }

@@ -10,9 +10,8 @@ use super::edit_match::apply;
 use super::edit_report::closest;
 use super::edit_report::diff;
 use super::encoded::Encoded;
-use super::encoded::not_utf8;
-use super::encoded::utf16;
 use super::invalid;
+use super::read_file::SNIFFED;
 use super::read_file::binary_kind;
 use super::save::Parents;
 use super::save::Place;
@@ -123,15 +122,9 @@ pub(super) fn too_large(path: &BytesPath, bytes: u64) -> Fault {
     Fault::TooLarge { path: path.clone(), bytes, limit: MAX_BYTES }
 }
 
-/// Refuses what a text written in UTF-8 would spoil, by the mark in front of what stands there.
-pub(super) fn check_encoding(path: &BytesPath, text: &[u8]) -> Result<(), Fault> {
-    utf16(text).map_or(Ok(()), |encoding| Err(not_utf8(path, encoding, None)))
-}
-
-/// Refuses what a replacement written in UTF-8 would spoil.
+/// Refuses what is no text, in whatever encoding.
 pub(super) fn check_text(path: &BytesPath, text: &[u8]) -> Result<(), Fault> {
-    check_encoding(path, text)?;
-    match binary_kind(&text[..text.len().min(8 * 1024)]) {
+    match binary_kind(&text[..text.len().min(SNIFFED)]) {
         Some(kind) => Err(Fault::Binary { path: path.clone(), bytes: text.len() as u64, kind: kind.into() }),
         None => Ok(()),
     }

@@ -7,6 +7,9 @@
 //! other letter is refused.
 //!
 //! A text that is UTF-8 but for a few broken bytes is still UTF-8; those stay what they are.
+//!
+//! An encoding that the file tells for certain is another matter: all of the new text is written in it, where that gives the old text its very bytes
+//! back. Lines that end in a carriage return alone are lines all the same, and keep that end.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -29,6 +32,7 @@ use imara_diff::Diff;
 use imara_diff::Hunk;
 use imara_diff::InternedInput;
 
+use super::certain_encoding::Certain;
 use podbay_wire::BytesPath;
 use podbay_wire::Fault;
 use podbay_wire::shown_text;
@@ -37,8 +41,31 @@ use podbay_wire::shown_text;
 #[derive(Debug)]
 pub(super) struct Encoded<'a> {
     pub(super) text: Cow<'a, str>,
-    /// Where it is not simply its bytes.
-    other: Option<Other<'a>>,
+    form: Form<'a>,
+    /// Its lines end in a carriage return alone, each of which is a line feed in the text.
+    has_returns_alone: bool,
+}
+
+/// How the bytes of a file stand for its text.
+#[derive(Debug)]
+enum Form<'a> {
+    /// They are UTF-8.
+    Plain,
+    /// In an encoding that is certain, unless some bytes are not those that the text has in it.
+    Certain {
+        encoding: Certain,
+        is_exact: bool,
+    },
+    Other(Other<'a>),
+}
+
+/// Why a text cannot be written.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Unwritable {
+    /// Which bytes this letter has is not certain, or it has none.
+    Letter(char),
+    /// Some of the file is not what it should be in its encoding.
+    Broken,
 }
 
 #[derive(Debug)]
@@ -54,41 +81,103 @@ struct Other<'a> {
 
 impl<'a> Encoded<'a> {
     pub(super) fn of(bytes: &'a [u8]) -> Self {
-        let broken = match std::str::from_utf8(bytes) {
-            Ok(text) => return Self { text: Cow::Borrowed(text), other: None },
-            Err(_) => broken_utf8(bytes),
-        };
-        let (guess, (text, lengths)) = match broken {
-            Some(broken) => (None, broken),
-            None => decoded(bytes),
-        };
-        let others = guess.map_or_else(Vec::new, |guess| other_readings(bytes, guess));
-        Self { text: Cow::Owned(text), other: Some(Other { guess, bytes, lengths, others }) }
+        let (text, form) = decoded(bytes);
+        let has_returns_alone = text.contains('\r') && !text.contains('\n');
+        let text = if has_returns_alone { Cow::Owned(text.replace('\r', "\n")) } else { text };
+        Self { text, form, has_returns_alone }
     }
 
-    /// Returns what the file is not UTF-8 but looks like.
-    pub(super) fn guess(&self) -> Option<String> {
-        self.other.as_ref().and_then(|other| other.guess).map(name)
+    /// Returns the encoding of a file that is not UTF-8: what it is, or looks like.
+    pub(super) fn name(&self) -> Option<String> {
+        match &self.form {
+            Form::Certain { encoding, .. } => Some(encoding.name().to_owned()),
+            Form::Other(other) => other.guess.map(name),
+            Form::Plain => None,
+        }
+    }
+
+    /// Returns whether its encoding is one that the file tells.
+    pub(super) fn is_certain(&self) -> bool {
+        matches!(self.form, Form::Certain { .. })
+    }
+
+    /// Returns whether its text is its bytes.
+    pub(super) fn is_plain(&self) -> bool {
+        matches!(self.form, Form::Plain) && !self.has_returns_alone
+    }
+
+    /// Returns whether some bytes stand for nothing, in whatever encoding.
+    pub(super) fn is_broken(&self) -> bool {
+        matches!(&self.form, Form::Other(Other { guess: None, .. }))
+    }
+
+    /// Returns whether its lines end in a carriage return alone.
+    pub(super) fn has_returns_alone(&self) -> bool {
+        self.has_returns_alone
     }
 
     /// Returns what is to be said of what was written there.
     pub(super) fn notes(&self) -> Vec<String> {
-        let said = |guess| format!("the file is not UTF-8: it was written in the encoding that it has, which looks like {guess}");
-        self.guess().map(said).into_iter().collect()
+        let said = |name| {
+            let is = if self.is_certain() { "is" } else { "looks like" };
+            format!("the file is not UTF-8: it was written in the encoding that it has, which {is} {name}")
+        };
+        let ends = self.has_returns_alone.then(|| "its lines end in CR alone, as before".to_owned());
+        self.name().map(said).into_iter().chain(ends).collect()
     }
 
-    /// Returns the bytes of a text that takes the place of this one; the error is a letter whose bytes are not certain.
-    pub(super) fn with(&self, after: &str) -> Result<Vec<u8>, char> {
-        match &self.other {
-            None => Ok(after.as_bytes().to_vec()),
-            Some(other) => other.with(&self.text, after),
+    /// Returns the bytes of a text that takes the place of this one.
+    pub(super) fn with(&self, after: &str) -> Result<Vec<u8>, Unwritable> {
+        let after = self.with_its_ends(after);
+        match &self.form {
+            Form::Plain => Ok(after.into_owned().into_bytes()),
+            Form::Certain { is_exact: false, .. } => Err(Unwritable::Broken),
+            Form::Certain { encoding, is_exact: true } => encoding.encode(&after).map_err(Unwritable::Letter),
+            Form::Other(other) => other.with(&self.with_its_ends(&self.text), &after).map_err(Unwritable::Letter),
         }
     }
 
-    /// The same, for a file that is left as it is where that cannot be.
+    /// Returns the bytes of a text that is to stand in the place of all of this one, whatever it held.
+    pub(super) fn anew(&self, text: &str) -> Result<Vec<u8>, Unwritable> {
+        match &self.form {
+            Form::Certain { encoding, .. } => encoding.encode(&self.with_its_ends(text)).map_err(Unwritable::Letter),
+            _ => self.with(text),
+        }
+    }
+
+    /// The same as [`Self::with`], for a file that is left as it is where that cannot be.
     pub(super) fn edited(&self, path: &BytesPath, after: &[u8]) -> Result<Vec<u8>, Fault> {
         let after = std::str::from_utf8(after).expect("an edit puts texts into a text");
-        self.with(after).map_err(|letter| not_utf8(path, &self.guess().unwrap_or_else(|| "broken UTF-8".to_owned()), Some(letter)))
+        self.with(after).map_err(|why| self.refusal(path, &why))
+    }
+
+    /// Returns the bytes of a text that goes to the end of this one, which may be only the beginning of a file.
+    pub(super) fn addition(&self, path: &BytesPath, text: &str) -> Result<Vec<u8>, Fault> {
+        match &self.form {
+            Form::Plain => Ok(self.with_its_ends(text).into_owned().into_bytes()),
+            Form::Certain { encoding, .. } => {
+                encoding.encode(&self.with_its_ends(text)).map_err(|letter| self.refusal(path, &Unwritable::Letter(letter)))
+            }
+            Form::Other(other) => {
+                let all = self.edited(path, format!("{}{text}", self.text).as_bytes())?;
+                Ok(all[other.bytes.len()..].to_vec())
+            }
+        }
+    }
+
+    /// Returns a text with the line ends of the file, where they are of their own kind.
+    pub(super) fn with_its_ends<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        if self.has_returns_alone { Cow::Owned(text.replace("\r\n", "\n").replace('\n', "\r")) } else { Cow::Borrowed(text) }
+    }
+
+    /// The fault for a file whose encoding a text written in UTF-8 would spoil.
+    fn refusal(&self, path: &BytesPath, why: &Unwritable) -> Fault {
+        let encoding = self.name().unwrap_or_else(|| "broken UTF-8".to_owned());
+        let letter = match why {
+            Unwritable::Letter(letter) => Some(*letter),
+            Unwritable::Broken => None,
+        };
+        Fault::NotUtf8 { path: path.clone(), encoding, letter }
     }
 }
 
@@ -200,18 +289,23 @@ struct Part<'a> {
     bytes: &'a [u8],
 }
 
-/// The fault for a file whose encoding a text written in UTF-8 would spoil.
-pub(super) fn not_utf8(path: &BytesPath, encoding: &str, letter: Option<char>) -> Fault {
-    Fault::NotUtf8 { path: path.clone(), encoding: encoding.to_owned(), letter }
-}
-
-/// Returns which UTF-16 the mark in front of a text says that it is.
-pub(super) fn utf16(bytes: &[u8]) -> Option<&'static str> {
-    match bytes {
-        [0xff, 0xfe, ..] => Some("UTF-16LE"),
-        [0xfe, 0xff, ..] => Some("UTF-16BE"),
-        _ => None,
+/// Returns the text of a file, and how its bytes stand for it.
+fn decoded(bytes: &[u8]) -> (Cow<'_, str>, Form<'_>) {
+    if let Some(encoding) = Certain::of(bytes) {
+        let text = encoding.decode(bytes);
+        let is_exact = encoding.encode(&text).is_ok_and(|again| again == bytes);
+        return (Cow::Owned(text), Form::Certain { encoding, is_exact });
     }
+    let broken = match std::str::from_utf8(bytes) {
+        Ok(text) => return (Cow::Borrowed(text), Form::Plain),
+        Err(_) => broken_utf8(bytes),
+    };
+    let (guess, (text, lengths)) = match broken {
+        Some(broken) => (None, broken),
+        None => guessed(bytes),
+    };
+    let others = guess.map_or_else(Vec::new, |guess| other_readings(bytes, guess));
+    (Cow::Owned(text), Form::Other(Other { guess, bytes, lengths, others }))
 }
 
 /// Returns the text of what is UTF-8 but for a few bytes: more of its letters are UTF-8 than are not, which no text in another encoding has.
@@ -245,7 +339,7 @@ fn other_readings(bytes: &[u8], guess: &'static Encoding) -> Vec<BTreeSet<usize>
 }
 
 /// Returns the encoding that bytes look like, the text they are in it, and how many bytes each of its letters has.
-fn decoded(bytes: &[u8]) -> (Option<&'static Encoding>, (String, Vec<u8>)) {
+fn guessed(bytes: &[u8]) -> (Option<&'static Encoding>, (String, Vec<u8>)) {
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
     detector.feed(bytes, true);
     let guess = detector.guess(None, Utf8Detection::Deny);
@@ -316,8 +410,8 @@ mod tests {
         for (encoding, text, old, new) in TEXTS {
             let before = bytes(encoding, text);
             let encoded = Encoded::of(&before);
-            assert_eq!(encoded.text, text, "{encoding} {:?}", encoded.guess());
-            let guess = encoded.guess().expect("it is not UTF-8").to_lowercase();
+            assert_eq!(encoded.text, text, "{encoding} {:?}", encoded.name());
+            let guess = encoded.name().expect("it is not UTF-8").to_lowercase();
             assert!(guess.starts_with(encoding), "{guess}");
             let after = text.replace(old, new);
             assert_eq!(encoded.with(&after), Ok(bytes(encoding, &after)), "{encoding}");
@@ -332,7 +426,7 @@ mod tests {
             let letters: String = text.chars().filter(|letter| !letter.is_ascii()).rev().collect();
             let after = format!("{text}{letters}\n{letters}+");
             assert_eq!(encoded.with(&after), Ok(bytes(encoding, &after)), "{encoding}");
-            assert_eq!(encoded.with(&format!("{text}€☃")), Err('€'), "{encoding}");
+            assert_eq!(encoded.with(&format!("{text}€☃")), Err(Unwritable::Letter('€')), "{encoding}");
         }
     }
 
@@ -354,7 +448,7 @@ mod tests {
             let before = bytes("shift_jis", &format!("print(\"{word}\")\nX\n"));
             let encoded = Encoded::of(&before);
             for ascii in ('!'..='~').filter(|ascii| !"print(\")X".contains(*ascii) && encoded.text.contains(*ascii)) {
-                assert_eq!(encoded.with(&encoded.text.replace(ascii, "/")), Err(ascii), "{word}");
+                assert_eq!(encoded.with(&encoded.text.replace(ascii, "/")), Err(Unwritable::Letter(ascii)), "{word}");
             }
             assert_eq!(encoded.with(&encoded.text.replace('X', "Y")), Ok(bytes("shift_jis", &format!("print(\"{word}\")\nY\n"))), "{word}");
         }
@@ -364,7 +458,7 @@ mod tests {
     fn broken_bytes_among_utf_8_stay_and_new_letters_are_utf_8() {
         let before = b"caf\xc3\xa9 d\xc3\xa9j\xc3\xa0\nbroken \xff here\nand \xfe\n";
         let encoded = Encoded::of(before);
-        assert_eq!((encoded.text.as_ref(), encoded.guess()), ("café déjà\nbroken \\xff here\nand \\xfe\n", None));
+        assert_eq!((encoded.text.as_ref(), encoded.name()), ("café déjà\nbroken \\xff here\nand \\xfe\n", None));
         let after = encoded.text.replace("here", "hère").replace("café", "thé");
         assert_eq!(encoded.with(&after), Ok(b"th\xc3\xa9 d\xc3\xa9j\xc3\xa0\nbroken \xff h\xc3\xa8re\nand \xfe\n".to_vec()));
         // A byte goes as a whole, and a number that is written anew is not certain to be one.
@@ -372,15 +466,46 @@ mod tests {
             encoded.with(&encoded.text.replace(r"\xff", r"\n")),
             Ok(b"caf\xc3\xa9 d\xc3\xa9j\xc3\xa0\nbroken \\n here\nand \xfe\n".to_vec())
         );
-        assert_eq!(encoded.with(&format!("{}\\xff", encoded.text)), Err('\\'));
+        assert_eq!(encoded.with(&format!("{}\\xff", encoded.text)), Err(Unwritable::Letter('\\')));
+    }
+
+    #[test]
+    fn an_encoding_that_is_certain_takes_any_letter_and_what_is_broken_in_it_stays() {
+        let wide = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
+        let before = wide("\u{feff}price: 5\r\n");
+        let encoded = Encoded::of(&before);
+        assert_eq!((encoded.text.as_ref(), encoded.name().as_deref()), ("\u{feff}price: 5\r\n", Some("UTF-16LE")));
+        assert_eq!(encoded.with(&encoded.text.replace('5', "☕")), Ok(wide("\u{feff}price: ☕\r\n")));
+        let broken = [wide("\u{feff}a"), vec![0, 0xd8], wide("b\n")].concat();
+        assert_eq!(Encoded::of(&broken).with("new"), Err(Unwritable::Broken));
+        let japanese = bytes("iso-2022-jp", "メニュー\nprice: 5\n");
+        let encoded = Encoded::of(&japanese);
+        assert_eq!(encoded.with(&encoded.text.replace('5', "六")), Ok(bytes("iso-2022-jp", "メニュー\nprice: 六\n")));
+        assert_eq!(encoded.with(&encoded.text.replace('5', "☃")), Err(Unwritable::Letter('☃')));
+    }
+
+    #[test]
+    fn a_carriage_return_alone_ends_a_line_and_stays_one() {
+        for (before, text) in [("a\rb\rc", "a\nb\nc"), ("one\r", "one\n"), ("é\rü\r", "é\nü\n")] {
+            let encoded = Encoded::of(before.as_bytes());
+            assert_eq!(encoded.text, text);
+            assert_eq!(encoded.with(text), Ok(before.as_bytes().to_vec()));
+            assert_eq!(encoded.with(&format!("{text}x\n")), Ok(format!("{before}x\r").into_bytes()));
+        }
+        let latin = Encoded::of(b"caf\xe9\rtea\r");
+        assert_eq!(latin.with("caf\u{e9}\nmilk\ntea\n"), Ok(b"caf\xe9\rmilk\rtea\r".to_vec()));
+        // With a line feed anywhere it is no such file.
+        assert_eq!(Encoded::of(b"a\rb\n").text, "a\rb\n");
     }
 
     proptest! {
         #[test]
         fn whatever_the_bytes_are_the_text_as_it_is_gives_them_back(before in proptest::collection::vec(any::<u8>(), 0..64), more in "[ -~\n]{0,8}") {
             let encoded = Encoded::of(&before);
+            prop_assume!(!encoded.is_certain());
             prop_assert_eq!(encoded.with(&encoded.text), Ok(before.clone()));
             let after = format!("{more}{}", encoded.text);
+            let more = if encoded.has_returns_alone { more.replace('\n', "\r") } else { more };
             prop_assert_eq!(encoded.with(&after), Ok([more.as_bytes(), &before].concat()));
         }
     }

@@ -20,6 +20,7 @@ use nix::sys::stat::SFlag;
 
 use super::MAX_OUTPUT;
 use super::Workspace;
+use super::certain_encoding::Certain;
 use super::edit_file::MAX_BYTES;
 use super::encoded::Encoded;
 use super::glob::split_mount;
@@ -34,6 +35,8 @@ use super::ignore_rules::Rules;
 use super::left_out::Counted;
 use super::patterns::Patterns;
 use super::patterns::Start;
+use super::read_file::SNIFFED;
+use super::read_file::binary_kind;
 use super::stop::Stop;
 use super::stop::Stoppable;
 use super::walk::Entry;
@@ -200,16 +203,15 @@ impl Search<'_> {
         let sink = || FileSink::new(matcher, self.output, self.n_results, MAX_OUTPUT);
         let mut search = |file: &mut dyn Read| {
             let mut sink = sink();
-            let mut noting = Noting { reader: Stoppable::new(file, self.stop), is_ascii: true };
+            let mut noting = Noting { reader: Stoppable::new(file, self.stop), noted: Noted::default() };
             let text = text(&mut noting, self.ends, decoded);
             let searched = text.and_then(|text| searcher.search_reader(&*matcher, text, &mut sink));
-            (searched, sink.hit, noting.is_ascii)
+            (searched, sink.hit, noting.noted)
         };
-        let (mut searched, mut hit, is_ascii) = search(&mut &*file);
-        let may_be_encoded = hit.broken || (hit.count == 0 && !is_ascii);
+        let (mut searched, mut hit, noted) = search(&mut &*file);
+        let may_be_encoded = hit.broken || hit.binary || noted.is_odd() || (hit.count == 0 && noted.has_letters);
         if may_be_encoded
             && searched.is_ok()
-            && !hit.binary
             && let Some(text) = in_encoding(file)
         {
             (searched, hit, _) = search(&mut text.as_bytes());
@@ -229,30 +231,54 @@ impl Search<'_> {
     }
 }
 
-/// Notes whether what is read is ASCII, which it is in whatever encoding.
+/// Notes what is read that may stand for something else than it looks like.
 struct Noting<R> {
     reader: R,
-    is_ascii: bool,
+    noted: Noted,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Noted {
+    /// Some of it is not ASCII, which would be the same in whatever encoding.
+    has_letters: bool,
+    switches: bool,
+    has_returns: bool,
+    has_line_feeds: bool,
+}
+
+impl Noted {
+    /// Returns whether what is ASCII may be no ASCII, or its lines may have ends of their own.
+    fn is_odd(self) -> bool {
+        self.switches || (self.has_returns && !self.has_line_feeds)
+    }
 }
 
 impl<R: Read> Read for Noting<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let n = self.reader.read(buffer)?;
-        self.is_ascii &= buffer[..n].is_ascii();
+        let (read, noted) = (&buffer[..n], &mut self.noted);
+        noted.has_letters = noted.has_letters || !read.is_ascii();
+        noted.switches = noted.switches || Certain::may_switch(read);
+        noted.has_line_feeds = noted.has_line_feeds || memchr::memchr(b'\n', read).is_some();
+        noted.has_returns = noted.has_returns || (!noted.has_line_feeds && memchr::memchr(b'\r', read).is_some());
         Ok(n)
     }
 }
 
-/// Returns the text of a file that has another encoding, as it is shown and edited; `None`: it is UTF-8, or too long to be known.
+/// Returns the text of a file whose bytes are not its text, as it is shown and edited; `None`: they are, or it is no text, or too long to be known.
 fn in_encoding(mut file: &File) -> Option<String> {
     file.rewind().ok()?;
     let mut bytes = Vec::new();
-    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).ok()?;
-    if bytes.len() as u64 > MAX_BYTES || std::str::from_utf8(&bytes).is_ok() {
+    file.take(SNIFFED as u64).read_to_end(&mut bytes).ok()?;
+    if binary_kind(&bytes).is_some() {
         return None;
     }
+    file.take(MAX_BYTES + 1 - bytes.len() as u64).read_to_end(&mut bytes).ok()?;
     let encoded = Encoded::of(&bytes);
-    encoded.guess().map(|_| encoded.text.into_owned())
+    if bytes.len() as u64 > MAX_BYTES || encoded.is_plain() || encoded.is_broken() {
+        return None;
+    }
+    Some(encoded.text.into_owned())
 }
 
 impl Visitor for Search<'_> {

@@ -4,7 +4,8 @@
 use super::edit_line_ends::LineEnds;
 use super::edit_line_ends::n_line_ends;
 use super::encoded::Encoded;
-use super::encoded::utf16;
+use super::encoded::Unwritable;
+use super::read_file::BINARY;
 use super::read_file::SNIFFED;
 use super::read_file::binary_kind;
 
@@ -13,38 +14,49 @@ const MARK: &str = "\u{feff}";
 /// Returns the bytes of a new text in the form of the old one, and what is to be said of them.
 pub(super) fn in_form_of(old: &[u8], new: &str) -> (Vec<u8>, Vec<String>) {
     let mut notes = Vec::new();
-    if let Some(encoding) = utf16(old) {
-        let is_little = encoding == "UTF-16LE";
-        let unit = |pair: &[u8]| if is_little { u16::from_le_bytes([pair[0], pair[1]]) } else { u16::from_be_bytes([pair[0], pair[1]]) };
-        let before: String = char::decode_utf16(old.chunks_exact(2).skip(1).map(unit)).map(|letter| letter.unwrap_or('\u{fffd}')).collect();
-        let text = with_line_ends(&before, new.strip_prefix(MARK).unwrap_or(new), &mut notes);
-        notes.push(format!("it is {encoding} as before"));
-        let units = MARK.encode_utf16().chain(text.encode_utf16());
-        return (units.flat_map(|unit| if is_little { unit.to_le_bytes() } else { unit.to_be_bytes() }).collect(), notes);
+    if old.is_empty() {
+        return (new.as_bytes().to_vec(), notes);
     }
-    if old.is_empty() || binary_kind(&old[..old.len().min(SNIFFED)]).is_some() {
+    if let Some(kind) = binary_kind(&old[..old.len().min(SNIFFED)]) {
+        if kind == BINARY {
+            notes.push("the old file was no text that is known: it had zero bytes, and the file is UTF-8 now".to_owned());
+        }
         return (new.as_bytes().to_vec(), notes);
     }
     let encoded = Encoded::of(old);
-    let mut text = with_line_ends(&encoded.text, new, &mut notes);
+    let mut text = if encoded.has_returns_alone() {
+        notes.push("its lines end in CR alone, as before".to_owned());
+        encoded.with_its_ends(new).into_owned()
+    } else {
+        with_line_ends(&encoded.text, new, &mut notes)
+    };
     if encoded.text.starts_with(MARK) && !text.starts_with(MARK) {
         text.insert_str(0, MARK);
-        notes.push("the byte order mark in front of it is kept".to_owned());
+        if !encoded.is_certain() {
+            notes.push("the byte order mark in front of it is kept".to_owned());
+        }
     }
-    let guess = encoded.guess();
-    match (encoded.with(&text), guess) {
+    let written = encoded.anew(&text);
+    match (written, encoded.name()) {
+        (Ok(bytes), Some(name)) if encoded.is_certain() => {
+            notes.push(format!("it is {name} as before"));
+            (bytes, notes)
+        }
         (Ok(bytes), Some(guess)) if !text.is_ascii() => {
             notes.push(format!("it is not UTF-8 but {guess}, which the old text looked like"));
             (bytes, notes)
         }
         (Ok(bytes), _) => (bytes, notes),
-        (Err(letter), Some(guess)) => {
-            notes.push(format!(
-                "the old text was not UTF-8 but looked like {guess}, and which bytes `{letter}` has there is not certain: the file is UTF-8 now"
-            ));
+        (Err(Unwritable::Letter(letter)), Some(name)) => {
+            let why = if encoded.is_certain() {
+                format!("was {name}, which has no `{letter}`")
+            } else {
+                format!("was not UTF-8 but looked like {name}, and which bytes `{letter}` has there is not certain")
+            };
+            notes.push(format!("the old text {why}: the file is UTF-8 now"));
             (text.into_bytes(), notes)
         }
-        (Err(_), None) => {
+        (Err(_), _) => {
             notes.push("what is shown as \u{fffd} stood for broken bytes, and is that letter itself now".to_owned());
             (text.into_bytes(), notes)
         }
@@ -105,6 +117,10 @@ mod tests {
         check(menu, "tea\n", b"tea\r\n", "its line ends are CRLF as before");
         check(b"\xff\xd8\xff\xe0\r\n", "text\n", b"text\n", "");
         check(b"", "a\r\n", b"a\r\n", "");
+        check(b"a\rb\r", "c\nd\n", b"c\rd\r", "its lines end in CR alone, as before");
+        check(b"a\0\n\0", "\u{e9}\n", b"\xe9\0\n\0", "it is UTF-16LE as before");
+        check(b"\xff\xfe\0\0a\0\0\0\n\0\0\0", "b\n", b"\xff\xfe\0\0b\0\0\0\n\0\0\0", "it is UTF-32LE as before");
+        check(b"\x1b$B%a%K\x1b(B\n", "\u{30e1}\n", b"\x1b$B%a\x1b(B\n", "it is ISO-2022-JP as before");
     }
 
     #[test]
@@ -112,6 +128,14 @@ mod tests {
         check(b"a\nb\n", "c\r\n", b"c\r\n", "its line ends were LF and are CRLF now");
         check(b"a\r\nb\nc\n", "a\nb\nd\n", b"a\r\nb\nd\n", "its line ends are mixed as before");
         check(b"a\r\nb\nc\n", "x\n", b"x\r\n", "its line ends were mixed and are CRLF now");
+        check(
+            b"\x1b$B%a%K\x1b(B\n",
+            "\u{2603}\n",
+            "\u{2603}\n".as_bytes(),
+            "the old text was ISO-2022-JP, which has no `\u{2603}`: the file is UTF-8 now",
+        );
+        check(b"a\rb\r", "c\r\n", b"c\r", "its lines end in CR alone, as before");
+        check(b"\x01\0\x02\0", "text\n", b"text\n", "the old file was no text that is known: it had zero bytes, and the file is UTF-8 now");
         let said = "the old text was not UTF-8 but looked like windows-1252 (Latin-1), and which bytes `\u{e8}` has there is not certain: the file is UTF-8 now";
         check(b"# Carte du caf\xe9\n", "cr\u{e8}me\n", "cr\u{e8}me\n".as_bytes(), said);
     }

@@ -10,6 +10,7 @@ mod apply_patch;
 mod archive;
 pub(super) mod bash;
 mod bounded;
+mod certain_encoding;
 mod contents;
 mod copy_file;
 mod cursor;

@@ -9,6 +9,7 @@ use nix::sys::stat::FileStat;
 
 use super::MAX_OUTPUT;
 use super::Workspace;
+use super::certain_encoding::Certain;
 use super::edit_file::MAX_BYTES;
 use super::encoded::Encoded;
 use super::invalid;
@@ -36,8 +37,8 @@ use podbay_wire::shown_text;
 /// How far a file is looked at for NUL bytes; git and ripgrep look about as far.
 pub(super) const SNIFFED: usize = 8 * 1024;
 
-/// UTF-16 is turned into UTF-8 as a whole, so it has a bound of its own.
-const MAX_UTF16: u64 = 16 * 1024 * 1024;
+/// What a file is that has zero bytes and is nothing better known.
+pub(super) const BINARY: &str = "binary file";
 
 /// Largest image, in bytes: what models look at is scaled down anyway, and it must fit a frame.
 const MAX_IMAGE: u64 = 4 * 1024 * 1024;
@@ -156,23 +157,19 @@ fn pages(path: &BytesPath, file: &File, stat: &FileStat, wanted: Wanted, stop: &
     let mut reader = BufReader::with_capacity(64 * 1024, Marking::new(Stoppable::new(file, stop), stat));
     let start = reader.fill_buf().map_err(failed)?;
     let start = &start[..start.len().min(SNIFFED)];
-    let utf16: Option<fn([u8; 2]) -> u16> = match start {
-        [0xff, 0xfe, ..] => Some(u16::from_le_bytes),
-        [0xfe, 0xff, ..] => Some(u16::from_be_bytes),
-        _ => None,
-    };
-    if let Some(unit) = utf16 {
-        if size > MAX_UTF16 {
-            return Err(Fault::TooLarge { path: path.clone(), bytes: size, limit: MAX_UTF16 });
+    let has_returns_alone = start.contains(&b'\r') && !start.contains(&b'\n');
+    if let Some(encoding) = Certain::wide(start) {
+        if size > MAX_BYTES {
+            return Err(Fault::TooLarge { path: path.clone(), bytes: size, limit: MAX_BYTES });
         }
+        let is_marked_utf16 = matches!(encoding, Certain::Utf16(_)) && matches!(start, [0xff, 0xfe, ..] | [0xfe, 0xff, ..]);
         let mut bytes = Vec::new();
-        (&mut reader).take(MAX_UTF16).read_to_end(&mut bytes).map_err(failed)?;
-        let units = bytes.chunks_exact(2).skip(1).map(|pair| unit([pair[0], pair[1]]));
-        let text: String = char::decode_utf16(units).map(|char| char.unwrap_or(char::REPLACEMENT_CHARACTER)).collect();
-        let found = page::read(text.as_bytes(), text.len() as u64, wanted).map_err(failed)?;
+        (&mut reader).take(MAX_BYTES).read_to_end(&mut bytes).map_err(failed)?;
+        let found = page_of(&Encoded::of(&bytes), wanted).map_err(failed)?;
         read_on(&mut reader).map_err(failed)?;
         let mark = reader.into_inner().finish(file).map_err(failed)?;
-        return Ok((found, Encoding::Utf16, mark));
+        let encoding = if is_marked_utf16 { Encoding::Utf16 } else { Encoding::Guessed(encoding.name().to_owned()) };
+        return Ok((found, encoding, mark));
     }
     if let Some(kind) = binary_kind(start) {
         return Err(Fault::Binary { path: path.clone(), bytes: size, kind: kind.into() });
@@ -185,31 +182,35 @@ fn pages(path: &BytesPath, file: &File, stat: &FileStat, wanted: Wanted, stop: &
     let found = page::read(&mut reader, size, wanted).map_err(failed)?;
     read_on(&mut reader).map_err(failed)?;
     let mark = reader.into_inner().finish(file).map_err(failed)?;
-    let (found, encoding) = match &found {
-        Found::Page(page) if !page.text.is_ascii() && stat.st_size as u64 <= MAX_BYTES => {
-            match in_encoding(file, wanted).map_err(failed)? {
-                Some(other) => other,
-                None => (found, Encoding::Utf8),
-            }
-        }
-        _ => (found, Encoding::Utf8),
-    };
+    // A file without line feeds may have lines all the same, also where the first one wanted is behind its end.
+    let is_odd = has_returns_alone || matches!(&found, Found::Page(page) if may_be_encoded(&page.text));
+    let other = if is_odd && stat.st_size as u64 <= MAX_BYTES { in_encoding(file, wanted).map_err(failed)? } else { None };
+    let (found, encoding) = other.unwrap_or((found, Encoding::Utf8));
     Ok((found, encoding, mark))
 }
 
-/// Reads a page of a file that is not UTF-8: all of it says what it is, as for an edit. `None`: it is UTF-8.
+/// Returns whether some lines may mean something else than the bytes that they have.
+fn may_be_encoded(text: &[u8]) -> bool {
+    !text.is_ascii() || Certain::may_switch(text) || memchr::memmem::find(text, b"~~").is_some()
+}
+
+/// Reads a page of a file whose bytes are not its text: all of it says what it is, as for an edit. `None`: they are, in UTF-8.
 fn in_encoding(mut file: &File, wanted: Wanted) -> std::io::Result<Option<(Found, Encoding)>> {
     let mut bytes = Vec::new();
     file.rewind()?;
     file.take(MAX_BYTES).read_to_end(&mut bytes)?;
-    if std::str::from_utf8(&bytes).is_ok() {
+    let encoded = Encoded::of(&bytes);
+    if encoded.is_plain() {
         return Ok(None);
     }
-    let encoded = Encoded::of(&bytes);
+    let utf8 = if encoded.is_broken() { Encoding::Lossy } else { Encoding::Utf8 };
+    Ok(Some((page_of(&encoded, wanted)?, encoded.name().map_or(utf8, Encoding::Guessed))))
+}
+
+fn page_of(encoded: &Encoded<'_>, wanted: Wanted) -> std::io::Result<Found> {
     let text = encoded.text.as_bytes();
     let text = text.strip_prefix(UTF8_MARK).unwrap_or(text);
-    let found = page::read(text, text.len() as u64, wanted)?;
-    Ok(Some((found, encoded.guess().map_or(Encoding::Lossy, Encoding::Guessed))))
+    page::read(text, text.len() as u64, wanted)
 }
 
 /// Names what a file is that no one should read as text.
@@ -231,7 +232,7 @@ pub(super) fn binary_kind(start: &[u8]) -> Option<&'static str> {
         [0x1f, 0x8b, ..] => "gzip archive",
         [0x7f, b'E', b'L', b'F', ..] => "program or library",
         _ if start.starts_with(b"SQLite format 3\0") => "SQLite database",
-        _ if start.contains(&0) => "binary file",
+        _ if start.contains(&0) && Certain::wide(start).is_none() => BINARY,
         _ => return None,
     };
     Some(kind)

@@ -175,11 +175,6 @@ impl Place {
         Ok((File::from(fd), stat))
     }
 
-    /// Returns the first bytes of the file, in which a mark of its encoding stands; of one that cannot be read, none.
-    pub(super) fn mark_of_encoding(&self) -> Vec<u8> {
-        self.beginning(4).unwrap_or_default()
-    }
-
     /// Returns so many bytes from the beginning of the file, if it can be read.
     pub(super) fn beginning(&self, most: u64) -> Option<Vec<u8>> {
         let mut start = Vec::new();

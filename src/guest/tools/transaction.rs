@@ -33,6 +33,7 @@ use super::edit_file::MAX_BYTES;
 use super::edit_file::check_text;
 use super::edit_file::too_large;
 use super::edit_report::count_lines;
+use super::encoded::Encoded;
 use super::invalid;
 use super::mark;
 use super::save::Parents;
@@ -160,8 +161,9 @@ impl Transaction {
     /// Returns how many lines of a file are new, and how many are gone.
     pub(super) fn lines(&self, at: usize) -> (u64, u64) {
         let file = &self.files[at];
-        let before = file.before.as_ref().map_or(&[][..], |(text, _)| text);
-        count_lines(before, file.now.as_deref().unwrap_or_default())
+        let before = Encoded::of(file.before.as_ref().map_or(&[][..], |(text, _)| text));
+        let now = Encoded::of(file.now.as_deref().unwrap_or_default());
+        count_lines(before.text.as_bytes(), now.text.as_bytes())
     }
 
     /// Returns whether the model has seen a file that was another than this.

@@ -1,10 +1,11 @@
 use std::borrow::Cow;
 
 use super::Workspace;
+use super::certain_encoding::Certain;
 use super::edit_file::MAX_BYTES;
-use super::edit_file::check_encoding;
 use super::encoded::Encoded;
 use super::keep_form::in_form_of;
+use super::read_file::SNIFFED;
 use super::save::Parents;
 use super::save::Place;
 use super::seen::Seen;
@@ -24,13 +25,7 @@ pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &WriteFile) -> Resul
     let real = seen.real(&workspace.root, &place)?;
     let notes;
     let bytes = if appended {
-        check_encoding(&call.path, &place.mark_of_encoding())?;
-        let content = if !content.contains(&b'\r') && place.ends_lines_with_returns() {
-            Cow::Owned(call.content.replace('\n', "\r\n").into_bytes())
-        } else {
-            Cow::Borrowed(content)
-        };
-        let (content, said) = in_encoding_of(&place, &call.path, content)?;
+        let (content, said) = in_form_of_end(&place, &call.path, &call.content)?;
         notes = said;
         // Of a file that was never read, no more is known than its end.
         let last = seen.last(&real);
@@ -68,17 +63,34 @@ pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &WriteFile) -> Resul
     Ok(Written { path: workspace.root.relative(&call.path)?, bytes, created, appended, notes, memos: Vec::new() })
 }
 
-/// Returns a text that is to be appended in the encoding of what stands there, and what is to be said of it. Of a file that is very long its
-/// beginning tells.
-fn in_encoding_of<'a>(place: &Place, path: &BytesPath, content: Cow<'a, [u8]>) -> Result<(Cow<'a, [u8]>, Vec<String>), Fault> {
-    let Some(mut old) = (if content.is_ascii() { None } else { place.beginning(MAX_BYTES) }) else { return Ok((content, Vec::new())) };
-    if old.len() as u64 == MAX_BYTES {
+/// Returns a text that is to be appended in the encoding of what stands there and with its line ends, and what is to be said of it. Of a file that is
+/// very long its beginning tells the encoding.
+fn in_form_of_end(place: &Place, path: &BytesPath, content: &str) -> Result<(Vec<u8>, Vec<String>), Fault> {
+    let has_own_ends = content.contains('\r');
+    let with_returns = |has_returns: bool| {
+        if has_returns && !has_own_ends { Cow::Owned(content.replace('\n', "\r\n")) } else { Cow::Borrowed(content) }
+    };
+    let Some(mut old) = (if is_same_everywhere(place, content) { None } else { place.beginning(MAX_BYTES) }) else {
+        return Ok((with_returns(place.ends_lines_with_returns()).into_owned().into_bytes(), Vec::new()));
+    };
+    if old.len() as u64 == MAX_BYTES && Certain::wide(&old[..SNIFFED]).is_none() {
         // Not within a letter.
         old.truncate(old.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1));
     }
     let encoded = Encoded::of(&old);
-    let all = encoded.edited(path, &[encoded.text.as_bytes(), &content].concat())?;
-    Ok((Cow::Owned(all[old.len()..].to_vec()), encoded.notes()))
+    let has_returns = if encoded.is_certain() { last_line_ends_with_return(&encoded.text) } else { place.ends_lines_with_returns() };
+    Ok((encoded.addition(path, &with_returns(has_returns))?, encoded.notes()))
+}
+
+/// Returns whether the bytes of a text do not depend on what stands in front of it: ASCII is ASCII, unless the beginning of the file tells otherwise.
+fn is_same_everywhere(place: &Place, content: &str) -> bool {
+    let start = place.beginning(SNIFFED as u64).unwrap_or_default();
+    let has_returns_alone = start.contains(&b'\r') && !start.contains(&b'\n');
+    content.is_ascii() && !content.contains('~') && !has_returns_alone && Certain::wide(&start).is_none()
+}
+
+fn last_line_ends_with_return(text: &str) -> bool {
+    text.rfind('\n').is_some_and(|at| text[..at].ends_with('\r'))
 }
 
 /// Says what it means that a file is not the one that the model has seen.

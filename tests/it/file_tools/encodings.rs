@@ -165,6 +165,118 @@ fn a_file_that_is_written_anew_keeps_its_encoding_or_it_is_said() {
     assert_eq!(project.bytes("wide"), b"\xff\xfe\xe9\0\n\0");
 }
 
+fn wide(text: &str) -> Vec<u8> {
+    text.encode_utf16().flat_map(u16::to_le_bytes).collect()
+}
+
+fn four(text: &str, is_little: bool) -> Vec<u8> {
+    let bytes = |letter: char| if is_little { u32::from(letter).to_le_bytes() } else { u32::from(letter).to_be_bytes() };
+    text.chars().flat_map(bytes).collect()
+}
+
+/// The encoding of a file, its bytes, the text that is shown, and a text and its bytes that may be put behind the second line.
+type Encoded = (&'static str, Vec<u8>, &'static str, &'static str, Vec<u8>);
+
+/// Files in encodings that they tell for certain.
+fn certain() -> Vec<Encoded> {
+    let english = "menu\nprice: 5\n";
+    let marked = |text: &str| format!("\u{feff}{text}");
+    let big = |text: &str| text.encode_utf16().flat_map(u16::to_be_bytes).collect::<Vec<u8>>();
+    vec![
+        ("UTF-16LE", wide(&marked(english)), english, "tea ☕", wide("tea ☕")),
+        ("UTF-16BE", big(&marked(english)), english, "tea ☕", big("tea ☕")),
+        ("UTF-16LE", wide(english), english, "tea ☕", wide("tea ☕")),
+        ("UTF-16BE", big("菜单\n价格: 5\n"), "菜单\n价格: 5\n", "é", big("é")),
+        ("UTF-32LE", four(&marked(english), true), english, "tea ☕", four("tea ☕", true)),
+        ("UTF-32BE", four(english, false), english, "tea ☕", four("tea ☕", false)),
+        ("ISO-2022-JP", b"\x1b$B%a%K%e!<\x1b(B\nprice: 5\n".to_vec(), "メニュー\nprice: 5\n", "茶", b"\x1b$BCc\x1b(B".to_vec()),
+        ("HZ", b"~{2K5%~}\n~{<[8q~}: 5 ~~\n".to_vec(), "菜单\n价格: 5 ~\n", "单 ~", b"~{5%~} ~~".to_vec()),
+    ]
+}
+
+#[test]
+fn a_file_that_tells_its_encoding_is_shown_found_and_changed_in_it() {
+    for (encoding, before, shown, text, bytes) in certain() {
+        let line = shown.lines().nth(1).expect("has two");
+        for (tool, arguments) in puts("file", line, text) {
+            let project = Project::new(&[]);
+            project.put("file", &before);
+            assert_eq!(project.read("file").expect("reads").text, shown, "{encoding}");
+            let word = shown.lines().next().expect("has one");
+            assert_eq!(project.grep(grep(&format!("^{word}$"))), [format!("file:1:{word}")], "{encoding}");
+            let finished = project.model(tool, &arguments.to_string());
+            assert_eq!(finished.status, CallStatus::Ok, "{encoding} {tool}: {}", finished.text);
+            let is_said = finished.text.contains(&format!("in the encoding that it has, which is {encoding}"));
+            assert!(is_said, "{encoding} {tool}: {}", finished.text);
+            let after = project.bytes("file");
+            let newline = &before[before.len()
+                - if encoding.starts_with("UTF-32") {
+                    4
+                } else if encoding.starts_with("UTF-16") {
+                    2
+                } else {
+                    1
+                }..];
+            assert_eq!(after, [before.as_slice(), &bytes, newline].concat(), "{encoding} {tool}: {}", after.escape_ascii());
+        }
+        let project = Project::new(&[]);
+        project.put("file", &before);
+        let written = project.model("write_file", &json!({"path": "file", "content": shown}).to_string());
+        assert!(written.text.contains(&format!("it is {encoding} as before")), "{}", written.text);
+        assert_eq!(project.bytes("file"), before, "{encoding}");
+    }
+}
+
+#[test]
+fn a_letter_that_such_an_encoding_has_not_and_what_is_broken_in_it_are_refused() {
+    let broken = [wide("\u{feff}menu\n"), vec![0, 0xd8], wide("price: 5\n")].concat();
+    let cases = [
+        ("ISO-2022-JP", b"\x1b$B%a%K\x1b(B\nprice: 5\n".to_vec()),
+        ("HZ", b"~{2K5%~}\nprice: 5\n".to_vec()),
+        ("ISO-2022-KR", b"\x1b$)C\x0e8^4:\x0f\nprice: 5\n".to_vec()),
+        ("UTF-16LE", broken),
+    ];
+    for (encoding, before) in cases {
+        for (tool, arguments) in puts("file", "price: 5", "☃") {
+            if encoding == "UTF-16LE" && tool == "write_file" {
+                // What stands there stays as it is.
+                continue;
+            }
+            let project = Project::new(&[]);
+            project.put("file", &before);
+            let line = project.read("file").expect("reads").text.lines().nth(1).expect("has two").to_owned();
+            let arguments = arguments.to_string().replace("price: 5", &line);
+            let finished = project.model(tool, &arguments);
+            assert_eq!(finished.status, CallStatus::Failed, "{encoding} {tool}: {}", finished.text);
+            assert!(finished.text.contains(&format!("`iconv -f {encoding} -t UTF-8`")), "{encoding} {tool}: {}", finished.text);
+            assert_eq!(project.bytes("file"), before, "{encoding} {tool}");
+        }
+    }
+}
+
+#[test]
+fn lines_that_end_in_a_carriage_return_alone_are_lines_and_stay_so() {
+    for (before, line, text, after) in [
+        ("one\rtwo\r", "two", "three", "one\rtwo\rthree\r"),
+        ("é\rtwo five\r", "two five", "ü", "é\rtwo five\rü\r"),
+        ("#!/bin/sh\recho ~\r", "echo ~", "exit", "#!/bin/sh\recho ~\rexit\r"),
+    ] {
+        for (tool, arguments) in puts("file", line, text) {
+            let project = Project::new(&[("file", before)]);
+            assert_eq!(project.read("file").expect("reads").text, before.replace('\r', "\n"));
+            assert_eq!(project.read_page("file", 2, 1).expect("reads").text.trim_end(), line);
+            assert_eq!(project.grep(grep(&format!("^{line}$"))), [format!("file:2:{line}")]);
+            let finished = project.model(tool, &arguments.to_string());
+            assert_eq!(finished.status, CallStatus::Ok, "{tool}: {}", finished.text);
+            assert!(finished.text.contains("its lines end in CR alone"), "{tool}: {}", finished.text);
+            assert_eq!(project.text("file"), after, "{tool}");
+        }
+        let project = Project::new(&[("file", before)]);
+        project.write("file", "new\nlines\n").expect("writes");
+        assert_eq!(project.text("file"), "new\rlines\r");
+    }
+}
+
 #[test]
 fn line_ends_of_both_kinds_are_told_as_such() {
     let project = Project::new(&[("mixed", "a\nb\r\nc\n"), ("returns", "a\r\nb\r\n"), ("one", "a\r\nb"), ("plain", "a\nb\n")]);

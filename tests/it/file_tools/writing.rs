@@ -99,13 +99,16 @@ fn what_the_model_gives_is_what_stands_there_in_the_form_that_the_file_had() {
 }
 
 #[test]
-fn nothing_is_appended_to_a_file_of_another_encoding() {
+fn what_is_appended_to_a_file_has_its_encoding() {
     let project = Project::new(&[("marked", "\u{feff}a\n")]);
-    for (name, content) in [("little", b"\xff\xfea\0\n\0"), ("big", b"\xfe\xff\0a\0\n")] {
+    for (name, content, after) in [
+        ("little", b"\xff\xfea\0\n\0", b"\xff\xfea\0\n\0b\0\n\0"),
+        ("big", b"\xfe\xff\0a\0\n", b"\xfe\xff\0a\0\n\0b\0\n"),
+        ("returns", b"\xff\xfea\0\r\0", b"\xff\xfea\0\r\0b\0\r\0"),
+    ] {
         fs::write(project.path.join(name), content).expect("written");
-        assert!(matches!(project.append(name, "b\n"), Err(Fault::NotUtf8 { .. })), "{name}");
-        assert_eq!(project.bytes(name), content);
-        assert!(matches!(project.edit(name, "a", "b"), Err(Fault::NotUtf8 { .. })), "{name}");
+        project.append(name, "b\n").expect("appends");
+        assert_eq!(project.bytes(name), after, "{name}");
     }
     project.append("marked", "b\n").expect("appends");
     assert_eq!(project.text("marked"), "\u{feff}a\nb\n");
