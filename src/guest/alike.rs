@@ -16,6 +16,16 @@ pub(crate) fn plain(text: &str) -> Cow<'_, str> {
     if text.is_ascii() { Cow::Borrowed(text) } else { Cow::Owned(composed(text)) }
 }
 
+/// The same of a text in which some signs are operators: `made` says how a sign is written that stands in the plain form alone.
+pub(crate) fn each_plain(text: &str, made: impl Fn(char) -> String) -> String {
+    let mut out = String::with_capacity(text.len());
+    for letter in text.nfc() {
+        let form = composed(letter.encode_utf8(&mut [0; 4]));
+        if form.chars().eq([letter]) { out.push(letter) } else { out.extend(form.chars().map(&made)) }
+    }
+    out
+}
+
 /// The same of bytes; those that are no text stay as they are.
 pub(crate) fn plain_bytes(bytes: &[u8]) -> Cow<'_, [u8]> {
     match std::str::from_utf8(bytes) {
@@ -123,7 +133,7 @@ impl Plain {
 }
 
 /// Returns whether a letter is put together with the one before it.
-fn joins(letter: char) -> bool {
+pub(crate) fn joins(letter: char) -> bool {
     !letter.is_ascii() && (canonical_combining_class(letter) != 0 || is_nfc_quick(std::iter::once(letter)) == IsNormalized::Maybe)
 }
 
@@ -149,6 +159,16 @@ mod tests {
             assert_eq!(Plain::of(text).text, expected, "{text}");
         }
         assert_eq!(plain_bytes(b" \xffa "), &b" \xffa "[..]);
+    }
+
+    #[test]
+    fn a_sign_that_is_plain_in_another_form_is_no_operator() {
+        let escaped = |letter: char| format!("<{letter}>");
+        for (text, expected) in
+            [("a.b(c)", "a.b(c)"), ("\u{ff08}x\u{ff09}.", "<(>x<)>."), ("e\u{301}+\u{2026}", "\u{e9}+<.><.><.>"), ("a\u{200b}b", "ab")]
+        {
+            assert_eq!(each_plain(text, escaped), expected, "{text}");
+        }
     }
 
     #[test]

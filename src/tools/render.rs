@@ -327,6 +327,7 @@ fn render_files(files: &FoundFiles, set: Set) -> Rendered {
     if files.paths.is_empty() {
         body.push_str("no file matches");
     }
+    footer.extend(files.notes.iter().cloned());
     if files.truncated {
         footer.push("more files match; narrow the pattern".to_owned());
     }
@@ -366,8 +367,8 @@ fn render_matches(matches: &Matches, set: Set) -> Rendered {
     if matches.files.is_empty() {
         // What was not looked at may match.
         body.push_str(if matches.timed_out { "nothing was found so far" } else { "nothing matches" });
-        footer.extend(matches.hint.clone());
     }
+    footer.extend(matches.hint.clone());
     if matches.files.is_empty() || matches.truncated {
         footer.extend(unsearched(&matches.left_out));
         if matches.n_binary > 0 {

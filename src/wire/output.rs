@@ -276,6 +276,9 @@ pub struct FoundFiles {
     /// Of files, those that match.
     #[serde(default, skip_serializing_if = "LeftOut::is_empty")]
     pub left_out: LeftOut,
+    /// How the pattern was understood, where that is to be said.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -301,7 +304,7 @@ pub struct Matches {
     /// Of files, those that `glob` names.
     #[serde(default, skip_serializing_if = "LeftOut::is_empty")]
     pub left_out: LeftOut,
-    /// What may be wrong with an expression that found nothing.
+    /// What may be wrong with an expression that found nothing, and how it or `glob` was understood.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }

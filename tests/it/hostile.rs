@@ -388,6 +388,7 @@ fn a_hostile_guest_reaches_neither_terminal_nor_exit_code() {
                     n_unreadable: 0,
                     cursor: Some(BAD.to_owned()),
                     left_out: podbay::wire::LeftOut::default(),
+                    notes: vec![BAD.to_owned()],
                 }),
             )
         }),

@@ -18,6 +18,7 @@ use super::edit_indent::Indents;
 use super::edit_line_ends::LineEnds;
 use super::edit_line_ends::without_returns;
 use super::line_run::runs;
+use crate::alike::joins;
 use crate::alike::plain_bytes;
 use podbay_wire::Replacement;
 
@@ -58,7 +59,8 @@ pub(super) enum Miss {
 pub(super) fn apply(text: &mut Vec<u8>, edit: &Replacement, limit: u64) -> Result<Applied, Miss> {
     let old = edit.old_string.as_bytes();
     let new = edit.new_string.as_bytes();
-    let places = find(text, old);
+    let mut places = find(text, old);
+    places.retain(|place| !cuts_a_letter(text, place));
     if !places.is_empty() {
         if places.len() > 1 && !edit.replace_all {
             return Err(ambiguous(text, &places));
@@ -83,7 +85,8 @@ pub(super) fn apply(text: &mut Vec<u8>, edit: &Replacement, limit: u64) -> Resul
         return Ok(Applied { replaced: 1, how });
     }
     if let Some(plain) = unescape(old) {
-        let places = find(text, &plain);
+        let mut places = find(text, &plain);
+        places.retain(|place| !cuts_a_letter(text, place));
         if let [_] = places.as_slice() {
             let new = if is_escaped_like(new, old) { unescape(new) } else { None }.unwrap_or_else(|| new.to_vec());
             let old = plain;
@@ -92,6 +95,17 @@ pub(super) fn apply(text: &mut Vec<u8>, edit: &Replacement, limit: u64) -> Resul
         }
     }
     Err(Miss::NotFound)
+}
+
+/// Returns whether a letter and a mark that is put together with it stand on the two sides of an end of a place: what is replaced there would be
+/// another letter than the one that was meant, and its mark would go to the letter before it.
+fn cuts_a_letter(text: &[u8], place: &Range<usize>) -> bool {
+    let begins_with_mark = |at: usize| {
+        let start = &text[at..text.len().min(at + 4)];
+        start.utf8_chunks().next().and_then(|chunk| chunk.valid().chars().next()).is_some_and(joins)
+    };
+    let is_within = |at: usize| at > 0 && !text[..at].ends_with(b"\n") && begins_with_mark(at);
+    is_within(place.start) || is_within(place.end)
 }
 
 /// Finds all places of `old`, whatever line ends it has there.
@@ -291,6 +305,24 @@ mod tests {
     fn the_very_text_is_replaced_once() {
         check("let a = 1;\n", "1", "2", Ok(("let a = 2;\n", How::Exact)));
         check("x", "x", "", Ok(("", How::Exact)));
+    }
+
+    #[test]
+    fn a_letter_is_not_parted_from_its_mark() {
+        for (text, old, new) in [
+            ("cafe\u{301}", "cafe", "tea"),
+            ("cafe\u{301}", "e", "a"),
+            ("A\u{30a}ngstrom", "A", "O"),
+            ("nai\u{308}ve", "\u{308}ve", "x"),
+            ("\u{1112}\u{1161}\u{11ab}", "\u{1112}", "x"),
+        ] {
+            check(text, old, new, Err(Miss::NotFound));
+        }
+        // Where it stands without one as well, that is meant.
+        check("cafe\u{301} cafe", "cafe", "tea", Ok(("cafe\u{301} tea", How::Exact)));
+        check("cafe\u{301}", "cafe\u{301}", "tea", Ok(("tea", How::Exact)));
+        check("cafe\u{301}", "caf\u{e9}", "tea", Ok(("tea", How::Alike)));
+        check("caf\u{e9}s", "caf", "b", Ok(("b\u{e9}s", How::Exact)));
     }
 
     #[test]

@@ -9,6 +9,8 @@ use nix::sys::stat::fstatat;
 use super::MAX_OUTPUT;
 use super::Workspace;
 use super::bounded::Smallest;
+use super::glob_alike;
+use super::glob_alike::Alike;
 use super::ignore_rules::Rules;
 use super::invalid;
 use super::left_out::Counted;
@@ -89,6 +91,17 @@ pub(super) fn run(workspace: &Workspace, call: &Glob, stop: &AtomicBool) -> Resu
         found.extend(patterns.wanted.iter().filter_map(|pattern| named(root, &join(above, pattern.text.as_bytes()))));
     }
     let left_out = Counted::sum(left_out);
+    let mut notes = patterns.notes.clone();
+    if found.is_empty() && !stop.is_set() {
+        match glob_alike::find(root, &patterns, call.include_ignored, stop)? {
+            Alike::Nothing => notes.extend(patterns.backslashes(root)),
+            Alike::Only(path) => {
+                notes.push(glob_alike::said(&path));
+                found.push((Reverse((0, 0)), path.as_bytes().to_vec()));
+            }
+            Alike::Several(said) => notes.push(said),
+        }
+    }
     let mut paths = Vec::with_capacity(found.len());
     let mut n_bytes = 0;
     for (_, path) in found {
@@ -100,7 +113,7 @@ pub(super) fn run(workspace: &Workspace, call: &Glob, stop: &AtomicBool) -> Resu
     }
     let truncated = n_seen > paths.len() as u64;
     let cursor = workspace.cursors.keep("glob", paths.iter().cloned());
-    Ok(FoundFiles { paths, truncated, n_unreadable, cursor, left_out })
+    Ok(FoundFiles { paths, truncated, n_unreadable, cursor, left_out, notes })
 }
 
 /// Takes the project's folder off a pattern that was given with it; such a pattern is not relative to `path`.

@@ -24,6 +24,10 @@ use super::certain_encoding::Certain;
 use super::edit_file::MAX_BYTES;
 use super::encoded::Encoded;
 use super::glob::split_mount;
+use super::glob_alike;
+use super::glob_alike::Alike;
+use super::grep_alike;
+use super::grep_alike::Candidates;
 use super::grep_collect::Collector;
 use super::grep_pattern::Expression;
 use super::grep_pattern::LineEnds;
@@ -96,6 +100,8 @@ pub(super) fn run(workspace: &Workspace, call: &Grep, stop: &AtomicBool) -> Resu
         protected: call.protected,
         n_protected: AtomicU32::new(0),
         n_binary: AtomicU32::new(0),
+        n_files: AtomicU32::new(0),
+        candidates: Candidates::new(&call.pattern),
     };
     let mut n_unreadable = 0;
     let mut left_out = Vec::new();
@@ -125,16 +131,38 @@ pub(super) fn run(workspace: &Workspace, call: &Grep, stop: &AtomicBool) -> Resu
         // A file that was named is searched even if it is binary.
         search.file(&mut search.worker(BinaryDetection::convert(0)), prefix, &file);
     }
+    let mut said = search.patterns.notes.clone();
+    if glob.is_some() && search.n_files.load(Ordering::Relaxed) == 0 {
+        match glob_alike::find(root, &search.patterns, call.include_ignored, stop)? {
+            Alike::Nothing => said.extend(search.patterns.backslashes(root)),
+            Alike::Only(path) => {
+                let (file, _) = root.open_file(&path)?;
+                if root.refuse_secret(&path, &file, call.protected).is_ok() {
+                    said.push(glob_alike::said(&path));
+                    search.file(&mut search.worker(BinaryDetection::quit(0)), path.as_bytes(), &file);
+                }
+            }
+            Alike::Several(several) => said.push(several),
+        }
+    }
     if stop.is_cancelled() {
         return Err(Fault::Cancelled);
     }
     n_unreadable += search.n_unreadable.into_inner();
     let (n_protected, n_binary, n_too_long) =
         (search.n_protected.into_inner(), search.n_binary.into_inner(), search.n_too_long.into_inner());
-    let (files, truncated) = search.collector.finish();
+    let (mut files, truncated) = search.collector.finish();
+    if files.is_empty()
+        && !stop.is_set()
+        && let Some(found) = grep_alike::find(root, call, search.candidates, stop)
+    {
+        files.extend(found.file);
+        said.push(found.said);
+    }
     let cursor = workspace.cursors.keep("grep", files.iter().map(|file| file.path.clone()));
     let n_matches = files.iter().map(|file| file.count).sum();
-    let hint = if files.is_empty() { hint(&call.pattern) } else { None };
+    said.extend(if files.is_empty() { hint(&call.pattern) } else { None });
+    let hint = (!said.is_empty()).then(|| said.join("; "));
     Ok(Matches {
         output: call.output,
         files,
@@ -167,6 +195,9 @@ struct Search<'a> {
     protected: bool,
     n_protected: AtomicU32,
     n_binary: AtomicU32,
+    /// Files that were searched.
+    n_files: AtomicU32,
+    candidates: Candidates,
 }
 
 /// What each thread has for itself: the searcher's buffers, and an expression whose caches nobody else waits for.
@@ -208,6 +239,7 @@ impl Search<'_> {
             let searched = text.and_then(|text| searcher.search_reader(&*matcher, text, &mut sink));
             (searched, sink.hit, noting.noted)
         };
+        self.n_files.fetch_add(1, Ordering::Relaxed);
         let (mut searched, mut hit, noted) = search(&mut &*file);
         let may_be_encoded = hit.broken || hit.binary || noted.is_odd() || (hit.count == 0 && noted.has_letters);
         if may_be_encoded
@@ -223,6 +255,7 @@ impl Search<'_> {
             let count = if error.raw_os_error().is_none() { &self.n_too_long } else { &self.n_unreadable };
             count.fetch_add(1, Ordering::Relaxed);
         }
+        self.candidates.note(path, hit.count > 0, noted.has_letters || may_be_encoded);
         if hit.count > 0 {
             self.collector.add(path, hit);
         } else if hit.binary && searcher.binary_detection().quit_byte().is_some() {

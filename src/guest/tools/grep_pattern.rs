@@ -64,12 +64,17 @@ fn as_plain_text(pattern: &str, error: &str) -> String {
     }
     let mut text = String::with_capacity(2 * pattern.len());
     for char in pattern.chars() {
-        if r"\.+*?()|[]{}^$".contains(char) {
+        if is_operator(char) {
             text.push('\\');
         }
         text.push(char);
     }
     format!("\nto search for this very text, use: {text}")
+}
+
+/// Returns whether a sign is none of the text that is searched for, unless it is escaped.
+pub(super) fn is_operator(char: char) -> bool {
+    r"\.+*?()|[]{}^$".contains(char)
 }
 
 /// Returns whether a pattern names a carriage return as something to be found: `\r$`, `a\r\nb`, but not `[^\r\n]`.

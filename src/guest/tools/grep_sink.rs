@@ -94,7 +94,7 @@ impl Sink for FileSink<'_> {
 }
 
 /// Returns a line as text, cut around the place that `start` tells where it is long.
-fn shorten(line: &[u8], start: impl FnOnce() -> usize) -> (String, bool) {
+pub(super) fn shorten(line: &[u8], start: impl FnOnce() -> usize) -> (String, bool) {
     if line.len() <= MAX_LINE {
         return (shown_text(line).into_owned(), false);
     }

@@ -5,6 +5,7 @@ use ignore::gitignore::Gitignore;
 use ignore::gitignore::GitignoreBuilder;
 
 use super::invalid;
+use crate::alike::each_plain;
 use crate::root::as_path;
 use podbay_wire::Fault;
 
@@ -35,6 +36,17 @@ pub(super) struct Pattern {
 
 impl Pattern {
     pub(super) fn new(field: &str, text: &str) -> Result<Self, Fault> {
+        Self::with_start(field, text, |folder, glob| (folder, glob))
+    }
+
+    /// A pattern for names by their plain forms. It starts at the top, since the folders that it begins with may be other ones by their letters.
+    pub(super) fn alike(field: &str, text: &str) -> Result<Self, Fault> {
+        let of_all = |folder: &'_ str, glob: String| if folder.is_empty() { glob } else { format!("{}/{glob}", escaped(folder)) };
+        let pattern = Self::with_start(field, &plain_pattern(text), |folder, glob| ("", of_all(folder, glob)))?;
+        Ok(Self { max_depth: usize::MAX, ..pattern })
+    }
+
+    fn with_start(field: &str, text: &str, start: impl for<'a> Fn(&'a str, String) -> (&'a str, String)) -> Result<Self, Fault> {
         check_length(field, text)?;
         let text = text.strip_prefix("./").unwrap_or(text);
         let (folder, rest) = split(text.trim_start_matches('/'));
@@ -58,6 +70,7 @@ impl Pattern {
         };
         let names_hidden = rest.starts_with('.') || ["/.", "{.", ",.", "[."].iter().any(|start| rest.contains(start));
         let last = rest.rsplit('/').next().unwrap_or_default();
+        let (folder, glob) = start(folder, glob);
         Ok(Self {
             folder: folder.to_owned(),
             max_depth,
@@ -98,6 +111,11 @@ impl Pattern {
     pub(super) fn leads_through(&self, folder: &[u8]) -> bool {
         !folder.is_empty() && below(self.folder.as_bytes(), folder).is_some()
     }
+}
+
+/// Returns a pattern with its letters in their plain form; what is an operator then, and was none, is escaped.
+fn plain_pattern(text: &str) -> String {
+    each_plain(text, |letter| if is_special(letter) || letter == ',' { format!("\\{letter}") } else { letter.to_string() })
 }
 
 fn compiled(field: &str, glob: &str) -> Result<GlobSet, Fault> {

@@ -4,6 +4,7 @@
 //! that is searched, and from the project's own.
 
 use ignore::gitignore::Gitignore;
+use nix::sys::stat::SFlag;
 
 use super::invalid;
 use super::pattern::Pattern;
@@ -11,12 +12,18 @@ use super::pattern::excluded;
 use super::pattern::split_commas;
 use super::walk::Entry;
 use super::walk::Kind;
+use crate::alike::plain_bytes;
 use crate::beneath::Beneath;
 use crate::root::Root;
 use crate::root::as_path;
+use crate::root::file_type;
 use crate::root::join;
 use podbay_wire::BytesPath;
 use podbay_wire::Fault;
+use podbay_wire::unquoted;
+
+/// Signs of a keyboard for which others are often set.
+const LOOKED_LIKE: [char; 4] = ['\'', '"', '-', ' '];
 
 #[derive(Debug, Default)]
 pub(super) struct Patterns {
@@ -25,6 +32,10 @@ pub(super) struct Patterns {
     unwanted: Vec<Gitignore>,
     /// The folder that is searched, from the project's.
     above: Vec<u8>,
+    /// Names are seen by their plain forms, as the patterns have them.
+    by_likeness: bool,
+    /// What is to be said of how they were read.
+    pub(super) notes: Vec<String>,
 }
 
 /// A folder in which a walk begins.
@@ -45,8 +56,13 @@ impl Patterns {
         let stands = |name: &str| {
             !name.is_empty() && root.look(&BytesPath::from_bytes(join(above, name.trim_start_matches('/').as_bytes()))).is_ok()
         };
+        let quoted = if stands(text) { None } else { in_quotes(text) };
+        if let Some(name) = &quoted {
+            patterns.notes.push(format!("{text} was read as git writes names: {}", BytesPath::from_bytes(name.as_bytes())));
+        }
+        let text = quoted.as_deref().unwrap_or(text);
         // A name may have a comma in it.
-        let parts = if text.contains(',') && stands(text) { vec![text] } else { split_commas(text) };
+        let parts = if text.contains(',') && (stands(text) || quoted.is_some()) { vec![text] } else { split_commas(text) };
         if parts.is_empty() {
             patterns.wanted.push(Pattern::new(field, text)?);
         }
@@ -66,6 +82,31 @@ impl Patterns {
             }
         }
         Ok(patterns)
+    }
+
+    /// Returns the same for names whose letters only look like those of the patterns; `None`: no other name looks like them.
+    pub(super) fn alike(&self) -> Option<Self> {
+        let may_be_other = |text: &str| !text.is_ascii() || text.contains(LOOKED_LIKE);
+        if !self.wanted.iter().any(|pattern| may_be_other(&pattern.text)) {
+            return None;
+        }
+        let wanted = self.wanted.iter().map(|pattern| Pattern::alike("pattern", &pattern.text)).collect::<Result<Vec<_>, _>>().ok()?;
+        Some(Self { wanted, unwanted: self.unwanted.clone(), above: self.above.clone(), by_likeness: true, notes: Vec::new() })
+    }
+
+    /// Returns what is to be said of a pattern that found nothing and has backslashes where slashes are meant: before letters, or behind a folder's name.
+    pub(super) fn backslashes(&self, root: &Root) -> Option<String> {
+        let slashed = |pattern: &Pattern| {
+            let (folder, rest) = pattern.text.split_once('\\')?;
+            let is_folder = || {
+                let path = BytesPath::from_bytes(join_some(&self.above, folder.as_bytes()));
+                !folder.is_empty() && root.look(&path).is_ok_and(|stat| file_type(&stat) == SFlag::S_IFDIR)
+            };
+            let is_meant = rest.starts_with(|letter: char| letter.is_alphanumeric() || letter == '_' || letter == '.') || is_folder();
+            is_meant.then(|| pattern.text.replace('\\', "/"))
+        };
+        let meant = self.wanted.iter().find_map(slashed)?;
+        Some(format!("a backslash is no separator here, but makes the letter behind it plain; if one was meant, use: {meant}"))
     }
 
     /// Leaves out what matches this as well.
@@ -103,7 +144,7 @@ impl Patterns {
         let path = entry.path();
         let mut is_named = false;
         if !self.wanted.is_empty() {
-            let mut matching = self.wanted.iter().filter(|pattern| self.seen(path).any(|path| pattern.is_match(path))).peekable();
+            let mut matching = self.wanted.iter().filter(|pattern| self.is_match(pattern, path)).peekable();
             if matching.peek().is_none() {
                 return Some(false);
             }
@@ -113,6 +154,10 @@ impl Patterns {
             return Some(false);
         }
         is_named.then_some(true)
+    }
+
+    fn is_match(&self, pattern: &Pattern, path: &[u8]) -> bool {
+        self.seen(path).any(|path| if self.by_likeness { pattern.is_match(&plain_bytes(path)) } else { pattern.is_match(path) })
     }
 
     /// Returns a path as the patterns see it.
@@ -173,6 +218,12 @@ impl Patterns {
         }
         Ok(starts)
     }
+}
+
+/// Returns the name that a pattern is in git's quotes.
+fn in_quotes(text: &str) -> Option<String> {
+    let (name, rest) = unquoted(text.trim().as_bytes())?;
+    if rest.is_empty() && !name.is_empty() { String::from_utf8(name).ok() } else { None }
 }
 
 fn join_some(folder: &[u8], name: &[u8]) -> Vec<u8> {

@@ -52,7 +52,7 @@ fn what_a_command_printed_is_shown_as_text() {
 fn a_result_that_is_empty_or_cut_says_what_was_not_looked_at() {
     let left_out = || LeftOut { hidden_files: 1, ignored_folders: 1, folders: vec!["target".into()], ..LeftOut::default() };
     let files = |paths: Vec<podbay_wire::BytesPath>, truncated| {
-        Output::Files(FoundFiles { paths, truncated, n_unreadable: 0, cursor: None, left_out: left_out() })
+        Output::Files(FoundFiles { paths, truncated, n_unreadable: 0, cursor: None, left_out: left_out(), notes: Vec::new() })
     };
     let said = "not looked at: 1 hidden file, 1 ignored folder (target/); include_ignored true looks at them, too";
     check(&files(Vec::new(), false), "", &format!("no file matches\n[{said}]"), true);
@@ -116,6 +116,7 @@ fn hints_name_nothing_that_the_set_does_not_tell_of() {
         n_unreadable: 0,
         cursor: Some("glob-1".to_owned()),
         left_out: LeftOut::default(),
+        notes: Vec::new(),
     };
     let left = Output::Command(CommandEnded { n_survivors: 2, ..CommandEnded::plain(End::Exited { code: 0 }) });
     let files = Output::Files(files);

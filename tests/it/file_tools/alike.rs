@@ -102,6 +102,74 @@ fn nobody_gets_more_by_a_name_that_looks_alike() {
 }
 
 #[test]
+fn a_pattern_finds_the_only_name_that_looks_like_it_and_that_is_said() {
+    for (name, written) in NAMES {
+        for pattern in [written.to_owned(), format!("**/{}", written.rsplit('/').next().expect("a name")), written.replace(".txt", ".*")] {
+            let project = Project::new(&[(name, "old\n"), ("other.txt", "old\n")]);
+            if pattern.starts_with("**") && written.contains('/') {
+                // The last name is the very one.
+                assert_eq!(project.glob(&pattern), [name]);
+                continue;
+            }
+            let finished = project.model("glob", &json!({"pattern": pattern}).to_string());
+            let said = format!("{name}, which looks alike, was taken");
+            assert!(finished.text.starts_with(&format!("{name}\n")) && finished.text.contains(&said), "{pattern}: {}", finished.text);
+            let finished = project.model("grep", &json!({"pattern": "old", "glob": pattern}).to_string());
+            assert!(finished.text.contains("1:old") && finished.text.contains(&said), "{pattern}: {}", finished.text);
+            assert!(!finished.text.contains("other.txt"), "{}", finished.text);
+        }
+    }
+    let project = Project::new(&[("a\u{2013}b", "en\n"), ("a\u{2014}b", "em\n"), ("x-y", "plain\n"), ("x\u{2013}y", "en\n")]);
+    let several = project.model("glob", &json!({"pattern": "a-b"}).to_string()).text;
+    assert!(several.starts_with("no file matches") && several.contains("several files look like it by their letters"), "{several}");
+    assert_eq!(project.glob("x-y"), ["x-y"], "one that is there is meant");
+}
+
+#[test]
+fn a_search_finds_the_only_place_that_looks_like_it_and_that_is_said() {
+    for (text, pattern) in [
+        ("I don\u{2019}t know", "don't"),
+        ("cafe\u{301} au lait", "caf\u{e9} au"),
+        ("caf\u{e9} au lait", "^cafe\u{301} .. lait$"),
+        ("pages 1\u{2013}2", "pages \\d-\\d"),
+        ("10\u{202f}km", "10 km"),
+        ("f\u{ff08}x\u{ff09}", "f\\(x\\)"),
+        ("say \"hi\"", "say \u{201c}hi\u{201d}"),
+        ("f(x)...", "f\u{ff08}x\u{ff09}\u{2026}"),
+        ("a\u{200b}bc", "abc"),
+    ] {
+        let project = Project::new(&[("dir/file", &format!("one\r\n{text}\r\n")), ("other", "abx\n")]);
+        let finished = project.model("grep", &json!({"pattern": pattern}).to_string());
+        let is_found = finished.text.contains(&format!("2:{text}")) && finished.text.contains("the only place that looks alike");
+        assert!(is_found, "{pattern}: {}", finished.text);
+        let of_files = project.model("grep", &json!({"pattern": pattern, "output_mode": "files_only"}).to_string()).text;
+        assert!(of_files.starts_with("dir/file\n"), "{of_files}");
+        // Twice is too often, and it is said where.
+        project.put("again", text);
+        let finished = project.model("grep", &json!({"pattern": pattern}).to_string());
+        let is_said = finished.text.starts_with("nothing matches") && finished.text.contains("such as again:1, dir/file:2");
+        assert!(is_said, "{pattern}: {}", finished.text);
+        // The very letters are meant where they stand.
+        let plain = Project::new(&[("file", "don't\n"), ("curly", "don\u{2019}t\n")]);
+        assert_eq!(plain.grep(grep("don't")), ["file:1:don't"]);
+    }
+    let latin = Project::new(&[]);
+    latin.put("f", b"na\xefve \x96 caf\xe9\n");
+    assert_eq!(latin.grep(grep("na\u{ef}ve - cafe\u{301}")), ["f:1:na\u{ef}ve \u{2013} caf\u{e9}"]);
+}
+
+#[test]
+fn an_edit_parts_no_letter_from_its_mark() {
+    for (text, old) in [("cafe\u{301}\n", "cafe"), ("A\u{30a}ngstrom\n", "A"), ("\u{1112}\u{1161}\u{11ab}\n", "\u{1112}")] {
+        let project = Project::new(&[("f", text)]);
+        assert!(matches!(project.edit("f", old, "x"), Err(Fault::NoMatch { .. })), "{text}");
+        let all = json!({"path": "f", "old_string": old, "new_string": "x", "replace_all": true});
+        assert_eq!(project.model("edit_file", &all.to_string()).status, CallStatus::Failed);
+        assert_eq!(project.text("f"), text);
+    }
+}
+
+#[test]
 fn a_backslash_is_no_separator_for_any_tool_that_makes_a_path() {
     let add = |path: &str| format!("*** Begin Patch\n*** Add File: {path}\n+x\n*** End Patch");
     for (tool, arguments) in [
@@ -128,6 +196,58 @@ fn a_backslash_is_no_separator_for_any_tool_that_makes_a_path() {
         );
         assert_eq!(project.tree(), before, "{tool}");
     }
+}
+
+#[test]
+fn a_path_with_backslashes_that_is_not_there_is_told_from_one_with_slashes() {
+    let mut calls = calls("src\\lib\\a.ts");
+    // These make a file, and are in the table above.
+    calls.retain(|(tool, _)| *tool != "write_file");
+    calls.extend([
+        ("list_directory", json!({"path": "src\\lib"})),
+        ("tree", json!({"path": "src\\lib"})),
+        ("glob", json!({"pattern": "*", "path": "src\\lib"})),
+        ("grep", json!({"pattern": "old", "path": "src\\lib"})),
+        ("read_file", json!({"path": "src\\none.ts"})),
+    ]);
+    for (tool, arguments) in calls {
+        let project = Project::new(&[("src/lib/a.ts", "old\n")]);
+        let finished = project.model(tool, &arguments.to_string());
+        assert_eq!(finished.status, CallStatus::Failed, "{tool}: {}", finished.text);
+        let is_said = finished.text.contains("a backslash is no separator here") && finished.text.contains("src/");
+        assert!(is_said, "{tool}: {}", finished.text);
+    }
+    let project = Project::new(&[("src/lib/a.ts", "old\n")]);
+    for pattern in ["src\\lib\\*.ts", "src\\*\\a.ts", "**\\lib\\a.ts", "src/lib\\a.ts"] {
+        for (tool, arguments) in [("glob", json!({"pattern": pattern})), ("grep", json!({"pattern": "old", "glob": pattern}))] {
+            let text = project.model(tool, &arguments.to_string()).text;
+            assert!(text.contains(&format!("if one was meant, use: {}", pattern.replace('\\', "/"))), "{tool} {pattern}: {text}");
+        }
+    }
+    for pattern in ["\\[id\\]/*", "none/\\*.ts"] {
+        assert!(!project.model("glob", &json!({"pattern": pattern}).to_string()).text.contains("backslash"), "{pattern}");
+    }
+}
+
+#[test]
+fn a_pattern_in_git_s_quotes_is_read_as_git_writes_names() {
+    for (name, quoted) in [
+        ("caf\u{e9}.txt", r#""caf\303\251.txt""#),
+        ("dir/two words.txt", r#""dir/two words.txt""#),
+        ("a,b.txt", r#""a,b.txt""#),
+        ("\u{65e5}/x\ty.md", r#""\346\227\245/x\ty.md""#),
+        ("back\\t", r#""back\\t""#),
+    ] {
+        let project = Project::new(&[("other", "needle\n")]);
+        project.put(name, "needle\n");
+        let shown = BytesPath::from_bytes(name).to_string();
+        let text = project.model("glob", &json!({"pattern": quoted}).to_string()).text;
+        assert!(text.starts_with(&format!("{shown}\n")) && text.contains("was read as git writes names"), "{quoted}: {text}");
+        let text = project.model("grep", &json!({"pattern": "needle", "glob": quoted}).to_string()).text;
+        assert!(text.starts_with(&shown) && text.contains("was read as git writes names") && !text.contains("other"), "{quoted}: {text}");
+    }
+    let project = Project::new(&[("\"a\"", "x\n"), ("a", "x\n")]);
+    assert_eq!(project.glob("\"a\""), ["\"a\""], "a name with quotes is that name");
 }
 
 #[test]
