@@ -22,7 +22,7 @@ fn a_question_is_withdrawn_when_its_box_dies() {
         .calls("bash", touch("third"))
         .says("And on.")
         .start_blocking();
-    let mut talk = Talk::begin(&env, &env.project(), &model, &[]);
+    let mut talk = Talk::begin(&env, &env.project(), &model, &["--ask", "bash"]);
     talk.sees("> ");
     talk.types("work\n");
     talk.sees("command: touch first");

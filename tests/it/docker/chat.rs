@@ -127,7 +127,7 @@ fn a_person_at_a_terminal_is_asked_and_each_answer_holds_as_long_as_it_says() {
     let first = [bash("echo once >> log"), bash("echo session >> log"), bash("echo session >> log"), bash("echo good >> log")];
     let second = [bash("echo once >> log"), bash("echo good >> log"), bash("echo good >> log; touch more"), bash("echo no >> log")];
     let model = ScriptedModel::new().calls_many(first).says("First.").calls_many(second).says("Second.").start_blocking();
-    let mut talk = Talk::begin(&env, &env.project(), &model, &[]);
+    let mut talk = Talk::begin(&env, &env.project(), &model, &["--ask", "bash"]);
     talk.sees("> ");
     // Everything that is typed before a question can be read answers nothing.
     talk.types("work\n");
@@ -163,7 +163,7 @@ fn a_person_at_a_terminal_is_asked_and_each_answer_holds_as_long_as_it_says() {
     let again = [bash("echo good >> log"), bash("echo session >> log")];
     let once_more = [bash("echo good >> log")];
     let model = ScriptedModel::new().calls_many(again).says("Third.").calls_many(once_more).says("Again.").start_blocking();
-    let mut talk = Talk::begin(&env, &env.project(), &model, &[]);
+    let mut talk = Talk::begin(&env, &env.project(), &model, &["--ask", "bash"]);
     talk.sees("> ");
     talk.types("again\n");
     let asked = talk.answers("n\n");
@@ -194,7 +194,7 @@ fn a_person_at_a_terminal_is_asked_and_each_answer_holds_as_long_as_it_says() {
     TestEnv::give(&other);
     assert_eq!(answers(&other), "");
     let model = ScriptedModel::new().calls("bash", json!({"command": "echo good >> log"})).says("Fourth.").start_blocking();
-    let mut talk = Talk::begin(&env, &other, &model, &[]);
+    let mut talk = Talk::begin(&env, &other, &model, &["--ask", "bash"]);
     talk.sees("> ");
     talk.types("work\n");
     talk.answers("n\n");
@@ -206,7 +206,7 @@ fn a_person_at_a_terminal_is_asked_and_each_answer_holds_as_long_as_it_says() {
     run(env.podbay(&["config", "answers", "--forget", "2", "-C"]).arg(env.project())).expect(2).says(&["no answer 2; this project has 1"]);
     let forgotten = run(env.podbay(&["config", "answers", "--forget", "1", "-C"]).arg(env.project())).expect(0).text();
     assert_eq!((forgotten.as_str(), answers(&env.project()).as_str()), ("asked again: bash `echo good >> log`\n", ""));
-    assert_eq!(ask(&[]), 4);
+    assert_eq!(ask(&["--ask", "bash"]), 4);
     env.assert_no_container();
 }
 
@@ -273,7 +273,7 @@ fn a_denial_stops_a_call_and_a_command_typed_in_a_chat() {
 fn a_question_that_is_answered_by_leaving_ends_the_chat() {
     let Some(env) = TestBox::new() else { return };
     let model = ScriptedModel::new().calls("bash", json!({"command": "touch made"})).says("Never said.").start_blocking();
-    let mut talk = Talk::begin(&env, &env.project(), &model, &[]);
+    let mut talk = Talk::begin(&env, &env.project(), &model, &["--ask", "bash"]);
     talk.sees("> ");
     talk.types("work\n");
     talk.answers("q\n");
@@ -319,7 +319,7 @@ fn the_mode_is_changed_in_a_chat() {
         model.calls("bash", json!({"command": format!("touch {name}")})).says(&format!("After {name}."))
     });
     let model = model.sums_up("Touched.").start_blocking();
-    let mut talk = Talk::begin(&env, &env.project(), &model, &["--autonomy", "architect"]);
+    let mut talk = Talk::begin(&env, &env.project(), &model, &["--ask", "bash", "--autonomy", "architect"]);
     talk.sees("> ");
     talk.types("/mode\n");
     talk.sees("mode ask\r\n");

@@ -28,6 +28,10 @@ fn write_settings(env: &TestBox, rule: &str) -> String {
     env.beside("gate.toml").display().to_string()
 }
 
+fn count_of(text: &str, word: &str) -> usize {
+    text.lines().filter(|line| line.starts_with(word)).count()
+}
+
 #[test]
 fn no_form_of_a_push_gets_through_and_nothing_that_looks_like_one_is_refused() {
     let Some(env) = TestBox::new() else { return };
@@ -35,13 +39,17 @@ fn no_form_of_a_push_gets_through_and_nothing_that_looks_like_one_is_refused() {
     let settings = write_settings(&env, "bash(git push*)");
     let done = bash(&env, &["--config", &settings], "bash forms.sh");
     let text = done.text();
-    let count = |word: &str| text.lines().filter(|line| line.starts_with(word)).count();
+    let count = |word: &str| count_of(&text, word);
     assert!(count("HELD") >= 30, "{text}\n{}", done.stderr);
     assert_eq!((count("PUSHED"), count("REFUSED")), (0, 0), "{text}");
     assert!(count("FINE") >= 10, "{text}");
     assert!(text.contains("was not run") && text.contains("the rule `bash(git push*)` denies it: ask Ann"), "{text}");
-    // Without the rule all of them push, so that it is the rule that holds them.
+    // The table of what reaches others holds a push without any rule.
     let text = bash(&env, &[], "bash forms.sh").text();
+    assert!(count_of(&text, "HELD") >= 30 && count_of(&text, "PUSHED") == 0, "{text}");
+    assert!(text.contains("the rule `built in: git push` denies it"), "{text}");
+    // Where the script is allowed all of them push, so that nothing else holds them.
+    let text = bash(&env, &["--allow", "bash(bash forms.sh)"], "bash forms.sh").text();
     let held: Vec<&str> = text.lines().filter(|line| line.starts_with("HELD")).collect();
     assert_eq!(held, Vec::<&str>::new(), "{text}");
     env.assert_no_container();
