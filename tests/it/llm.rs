@@ -622,7 +622,7 @@ async fn many_calls_are_bounded_and_ids_are_made_unique() {
     for index in 0..1000 {
         let _ = write!(
             events,
-            "data: {{\"choices\":[{{\"delta\":{{\"tool_calls\":[{{\"index\":{index},\"id\":\"same\",\"function\":{{\"name\":\"bash\",\"arguments\":\"{{}}\"}}}}]}}}}]}}\n\n"
+            "data: {{\"choices\":[{{\"delta\":{{\"tool_calls\":[{{\"index\":{index},\"id\":\"same\",\"function\":{{\"name\":\"bash\",\"arguments\":\"{{\\\"n\\\":{index}}}\"}}}}]}}}}]}}\n\n"
         );
     }
     events.push_str(END);
