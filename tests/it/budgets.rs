@@ -40,7 +40,7 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     let declared: String = entries.iter().filter(|path| path.is_file()).map(|path| read(path)).collect();
     let is_of_tests = |path: &PathBuf| {
         let name = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-        declared.contains(&format!("#[cfg(test)]\nmod {name};"))
+        declared.contains(&format!("#[cfg(test)]\nmod {name};")) || declared.contains(&format!("#[cfg(test)]\npub(super) mod {name};"))
     };
     entries.retain(|path| !is_of_tests(path));
     for path in entries {

@@ -18,8 +18,9 @@ fn status(desk: &Desk) -> Vec<CallStatus> {
 #[tokio::test]
 async fn a_question_is_withdrawn_when_its_box_ends_and_the_model_is_told() {
     let model = ScriptedModel::new().calls("bash", json!({"command": "touch a"})).says("I leave it.").start().await;
+    let policy = podbay::policy::Options { ask: vec!["bash".to_owned()], ..podbay::policy::Options::default() };
     // The person thinks for ever.
-    let desk = Desk::new(model, Wishes { mode: Mode::Ask, ..Wishes::default() }).await;
+    let desk = Desk::new(model, Wishes { mode: Mode::Ask, policy, ..Wishes::default() }).await;
     let ends = async {
         while !desk.kinds().iter().any(|kind| matches!(kind, Kind::PermissionAsked { .. })) {
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
