@@ -98,3 +98,33 @@ fn a_program_that_waits_in_a_chat_is_answered_refused_or_given_up() {
     assert!(told.contains("`/bin/echo asked two` was not run") && told.contains("[the person said no: not that one]"), "{told}");
     env.assert_no_container();
 }
+
+/// In mode ask commands that read run unasked; one that writes is asked about once, and a no leaves the project as it was.
+#[test]
+fn a_command_that_writes_is_asked_about_once_in_a_chat_and_one_that_reads_is_not() {
+    let Some(env) = TestBox::new() else { return };
+    env.write("Makefile", "all:\n\techo x > x.o\n\techo y > y.o\n\trm x.o\n");
+    let mut model = ScriptedModel::new();
+    for command in
+        ["ls", "git init -q /tmp/r; git -C /tmp/r status", "grep -r echo .", "python3 -c 'print(1)'", "make", "echo z > z.o; echo then"]
+    {
+        model = model.calls("bash", json!({ "command": command }));
+    }
+    let model = model.says("Done.").start_blocking();
+    let mut talk = Talk::begin(&env, &env.project(), &model, &["--mode", "ask"]);
+    talk.sees("> ");
+    talk.types("work\n");
+    let asked = talk.answers("y\n");
+    for command in ["bash ls (ok", "bash grep -r echo . (ok", "bash python3 -c 'print(1)' (ok"] {
+        assert!(asked.contains(command), "{command}: {asked}");
+    }
+    assert!(asked.matches("Allow it?").count() == 1 && asked.contains("wants to write x.o"), "{asked}");
+    let asked = talk.answers("n\n");
+    assert!(asked.contains("bash make (ok") && asked.contains("`bash` wants to write z.o"), "{asked}");
+    talk.sees("Done.");
+    talk.leaves();
+    assert_eq!((env.read("y.o").as_str(), env.project().join("x.o").exists(), env.project().join("z.o").exists()), ("y\n", false, false));
+    let told = model.requests().last().expect("a request")["messages"].to_string();
+    assert!(told.contains("then") && told.contains("z.o"), "{told}");
+    env.assert_no_container();
+}
