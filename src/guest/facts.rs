@@ -14,8 +14,6 @@ use super::cgroup::Cgroup;
 use super::disk::Room;
 use super::gate;
 use super::mounts;
-use super::shell::Shell;
-use podbay_wire as wire;
 use podbay_wire::BytesPath;
 use podbay_wire::message::DiskBegan;
 use podbay_wire::message::Facts;
@@ -28,7 +26,7 @@ const MAX_NAMES: usize = 256;
 /// Names that are read before the first ones are picked; a folder with more has other troubles.
 const MAX_READ: usize = 100_000;
 
-pub(super) fn find(workspace: &Path, cgroup: &Cgroup, shell: Option<&Shell>) -> Facts {
+pub(super) fn find(workspace: &Path, cgroup: &Cgroup) -> Facts {
     let mut names: Vec<BytesPath> = fs::read_dir(workspace)
         .into_iter()
         .flatten()
@@ -53,7 +51,6 @@ pub(super) fn find(workspace: &Path, cgroup: &Cgroup, shell: Option<&Shell>) -> 
         networked: is_networked(),
         disk: began(workspace),
         workspace_names: names,
-        shell: shell.map_or(wire::Shell::Plain, Shell::language),
         mounts: mounts::below(workspace).into_iter().take(MAX_MOUNTS).collect(),
         foreign: mounts::foreign_below(workspace).into_iter().filter(|path| protected_name(path).is_none()).take(MAX_MOUNTS).collect(),
         exec_gate: gate::find(),

@@ -96,7 +96,7 @@ async fn talk<R: AsyncRead + Unpin>(input: R, outgoing: &mpsc::UnboundedSender<T
     let cgroup = Cgroup::find();
     let build = setup.build.clone();
     let shell = Shell::find();
-    let facts = facts::find(&setup.workspace, &cgroup, shell.as_ref());
+    let facts = facts::find(&setup.workspace, &cgroup);
     let covered: BTreeSet<BytesPath> = facts.mounts.iter().cloned().collect();
     let _ = outgoing.send(ToHost::Hello(GuestHello { protocol: PROTOCOL, build: build.clone(), facts }));
     let path = setup.workspace.display().to_string();

@@ -1,13 +1,9 @@
 //! Which shell this box has, and how a command is handed to it.
 
-use std::ffi::OsStr;
-use std::fs;
 use std::path::Path;
 
 use nix::unistd::AccessFlags;
 use nix::unistd::access;
-
-use podbay_wire as wire;
 
 const BASH: &[&str] = &["/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash"];
 const SH: &[&str] = &["/bin/sh", "/usr/bin/sh", "/bin/ash", "/bin/dash"];
@@ -26,13 +22,6 @@ impl Shell {
             |paths: &[&str]| paths.iter().find(|path| access(Path::new(path), AccessFlags::X_OK).is_ok()).map(|&path| path.to_owned());
         let bash = first(BASH).map(|path| Self { path, is_bash: true });
         bash.or_else(|| first(SH).map(|path| Self { path, is_bash: false }))
-    }
-
-    /// Tells how commands are read: a bash under another shell's name, or another one under bash's, is not believed to be one.
-    pub(super) fn language(&self) -> wire::Shell {
-        let program = fs::canonicalize(&self.path).ok();
-        let name = program.as_deref().and_then(Path::file_name).and_then(OsStr::to_str).unwrap_or_default();
-        if self.is_bash && name.starts_with("bash") { wire::Shell::Bash } else { wire::Shell::Plain }
     }
 
     /// Under which number the shell finds the pipe on which it tells where it left off.
@@ -63,26 +52,5 @@ impl Shell {
 
     fn name(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or(&self.path)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::os::unix::fs::symlink;
-
-    use super::*;
-
-    #[test]
-    fn another_shell_under_the_name_of_bash_is_not_taken_for_it() {
-        let folder = tempfile::tempdir().expect("folder");
-        for name in ["bash", "busybox"] {
-            fs::write(folder.path().join(name), "").expect("written");
-        }
-        symlink("busybox", folder.path().join("linked")).expect("linked");
-        let language = |name: &str, is_bash| Shell { path: folder.path().join(name).display().to_string(), is_bash }.language();
-        assert_eq!(language("bash", true), wire::Shell::Bash);
-        assert_eq!(language("bash", false), wire::Shell::Plain);
-        assert_eq!(language("linked", true), wire::Shell::Plain);
-        assert_eq!(language("none", true), wire::Shell::Plain);
     }
 }

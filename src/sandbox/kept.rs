@@ -38,7 +38,6 @@ use podbay_wire::Call;
 use podbay_wire::ExecGate;
 use podbay_wire::Fault;
 use podbay_wire::Output;
-use podbay_wire::Shell;
 use podbay_wire::message::DiskBegan;
 use podbay_wire::message::Facts;
 use podbay_wire::message::Stream;
@@ -281,15 +280,6 @@ impl Sandbox {
     pub async fn describe(&self) -> Option<(Option<String>, Facts)> {
         let state = self.inner.state.lock().await;
         state.running.as_ref().map(|running| (running.id.as_ref().map(|id| id.0.clone()), running.facts.clone()))
-    }
-
-    /// Returns what carries out commands, as far as that is known: another box that we make has the same image, one that somebody else keeps
-    /// may be another.
-    #[boxed]
-    pub async fn shell(&self) -> Shell {
-        let state = self.inner.state.lock().await;
-        let is_known = |running: &&Running| matches!(self.inner.way, Way::Engine(_)) || running.link.ended().is_none();
-        state.running.as_ref().filter(is_known).map_or(Shell::Plain, |running| running.link.shell())
     }
 
     /// Returns whether the programs that commands start are seen, as far as that is known.

@@ -179,9 +179,6 @@ pub struct Facts {
     pub disk: Option<DiskBegan>,
     /// The names in `/workspace`, sorted, at most 256: shows whether the engine sees the same files as we do.
     pub workspace_names: Vec<BytesPath>,
-    /// What carries out commands.
-    #[serde(default)]
-    pub shell: Shell,
     /// Where something of its own is mounted below `/workspace`: paths from there, sorted, at most [`MAX_MOUNTS`].
     #[serde(default)]
     pub mounts: Vec<BytesPath>,
@@ -203,16 +200,6 @@ pub enum ExecGate {
     /// The kernel cannot do it, or nobody told.
     #[default]
     Absent,
-}
-
-/// Which language a command is read in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Shell {
-    /// Any other shell than bash, or one that nobody told of.
-    #[default]
-    Plain,
-    Bash,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -87,7 +87,6 @@ pub use limit::n_bytes;
 pub use limit::size;
 pub use message::CallId;
 pub use message::ExecGate;
-pub use message::Shell;
 pub use output::Change;
 pub use output::Changed;
 pub use output::CommandEnded;

@@ -17,7 +17,6 @@ use podbay::wire::End;
 use podbay::wire::Fault;
 use podbay::wire::Limit;
 use podbay::wire::Output;
-use podbay::wire::Shell;
 use podbay::wire::Terminal;
 use podbay::wire::message::DiskLimits;
 use podbay::wire::message::Facts;
@@ -48,22 +47,6 @@ async fn the_hello_tells_which_files_the_box_sees_and_whether_it_has_a_network()
     let metadata = fs::metadata(guest.workspace.path()).expect("metadata");
     assert_eq!(guest.facts.workspace, (metadata.dev(), metadata.ino()));
     assert_eq!(guest.facts.workspace_names, []);
-}
-
-#[tokio::test]
-async fn the_hello_tells_the_shell_that_commands_find_themselves_in() {
-    let guest = TestGuest::start().await;
-    let (_, printed) = guest.bash(bash("echo ${BASH_VERSION:-none}")).await;
-    assert_eq!(guest.facts.shell == Shell::Bash, printed != "none\n", "{printed}");
-    assert_eq!(guest.link.shell(), guest.facts.shell);
-}
-
-#[test]
-fn a_guest_that_tells_of_no_shell_is_one_without_bash() {
-    let mut told = serde_json::to_value(Facts { shell: Shell::Bash, ..Facts::default() }).expect("plain data");
-    assert_eq!(told["shell"], "bash");
-    told.as_object_mut().expect("an object").remove("shell");
-    assert_eq!(serde_json::from_value::<Facts>(told).expect("facts").shell, Shell::Plain);
 }
 
 #[tokio::test]

@@ -41,7 +41,6 @@ use podbay_wire::ExecGate;
 use podbay_wire::Fault;
 use podbay_wire::Output;
 use podbay_wire::PROTOCOL;
-use podbay_wire::Shell;
 use podbay_wire::frame;
 use podbay_wire::keep::Find;
 use podbay_wire::keep::Found;
@@ -70,7 +69,6 @@ const MAX_NAME: usize = 1024;
 #[derive(Clone, Debug)]
 pub struct Link {
     traffic: Arc<Traffic>,
-    shell: Shell,
     exec_gate: ExecGate,
 }
 
@@ -113,17 +111,12 @@ impl Link {
             greeted = tokio::time::timeout(deadline, greeting) => greeted.map_err(|_elapsed| Error::NoHello { within: deadline })??,
             () = cancel.cancelled() => return Err(Error::Cancelled { doing: "greet the sandbox".to_owned() }),
         };
-        Ok((Link { traffic: Traffic::start(frames, sink), shell: facts.shell, exec_gate: facts.exec_gate }, facts, found))
+        Ok((Link { traffic: Traffic::start(frames, sink), exec_gate: facts.exec_gate }, facts, found))
     }
 
     /// Returns whether the programs that commands start are seen there, as the guest told it before any of them ran.
     pub fn exec_gate(&self) -> ExecGate {
         self.exec_gate
-    }
-
-    /// Returns what carries out commands there, as the guest told it before any of them ran.
-    pub fn shell(&self) -> Shell {
-        self.shell
     }
 
     /// Carries out one call; `on_chunk` gets its output as it comes.
