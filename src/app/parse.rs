@@ -207,7 +207,9 @@ mod tests {
         };
         assert_eq!(read(&format!("I look.\n{call}")), (1, "I look.".to_owned(), None));
         assert_eq!(read(&format!("You write {call} to see it.")).0, 1);
-        assert_eq!(read(&format!("I look.\n{call}\nThen it is:\n{call}\nDone.")).0, 2);
+        let other = call.replace("ls", "pwd");
+        assert_eq!(read(&format!("I look.\n{call}\nThen it is:\n{other}\nDone.")).0, 2);
+        assert_eq!(read(&format!("I look.\n{call}\nAs I said:\n{call}\nDone.")).0, 1, "said twice");
         assert_eq!(read(bare), (1, String::new(), None));
         for text in [format!("I look:\n{bare}"), format!("The model emits:\n\n```json\n{bare}\n```\n\nThe client runs it.")] {
             assert_eq!(read(&text), (0, text.clone(), Some("unclear")));

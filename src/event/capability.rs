@@ -86,9 +86,13 @@ impl Capability {
             Self::RunProgram { program, file, directory, rule } => {
                 Some(format!("`{program}` ({file}) wants to run in {directory}, and the rule `{rule}` asks about it"))
             }
-            Self::HeldWrite { path, change, protected, program, .. } => {
+            Self::HeldWrite { path, change, protected, program, file, .. } => {
                 let protected = if *protected { ", which is a protected name" } else { "" };
-                Some(format!("`{program}` wants to {}{protected}", changing(*change, path)))
+                // A program chooses its first word itself.
+                let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
+                let is_named = file.is_empty() || name(file).contains(&name(program.split(' ').next().unwrap_or_default()));
+                let file = if is_named { String::new() } else { format!(" ({file})") };
+                Some(format!("`{program}`{file} wants to {}{protected}", changing(*change, path)))
             }
             _ => None,
         }
@@ -139,6 +143,9 @@ mod tests {
             assert_eq!(wanted(change, false), format!("`make test` wants to {words}"));
         }
         assert_eq!(wanted(WriteChange::Write, true), "`make test` wants to write build/x.o, which is a protected name");
+        let [path, program, file, directory] = ["x", "ls -l", "/usr/bin/python3.13", "/workspace"].map(str::to_owned);
+        let other = Capability::HeldWrite { path, change: WriteChange::Write, protected: false, program, file, directory };
+        assert_eq!(other.wanted().expect("it waits"), "`ls -l` (/usr/bin/python3.13) wants to write x");
         assert_eq!(Capability::WriteFiles.wanted(), None);
     }
 

@@ -174,7 +174,8 @@ fn bounded(text: &str, most: usize) -> String {
     }
     let head: String = text.chars().take(most / 2).collect();
     let tail: String = text.chars().skip(n_chars - most / 2).collect();
-    format!("{head}… ({} characters) …{tail}", n_chars - most / 2 * 2)
+    // In letters that look like no others, as the question warns of those that do.
+    format!("{head}... ({} characters) ...{tail}", n_chars - most / 2 * 2)
 }
 
 #[cfg(test)]

@@ -37,7 +37,9 @@ fn read(path: &Path) -> String {
 fn sources(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut entries: Vec<PathBuf> = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()).collect();
-    let declared: String = entries.iter().filter(|path| path.is_file()).map(|path| read(path)).collect();
+    // A module's own file may lie beside its folder.
+    let own = folder.with_extension("rs");
+    let declared: String = entries.iter().chain([&own]).filter(|path| path.is_file()).map(|path| read(path)).collect();
     let is_of_tests = |path: &PathBuf| {
         let name = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
         declared.contains(&format!("#[cfg(test)]\nmod {name};")) || declared.contains(&format!("#[cfg(test)]\npub(super) mod {name};"))

@@ -19,7 +19,6 @@ use podbay::wire::Limit;
 use podbay::wire::Output;
 use podbay::wire::Terminal;
 use podbay::wire::message::DiskLimits;
-use podbay::wire::message::Facts;
 use podbay::wire::message::Stream;
 use tokio_util::sync::CancellationToken;
 

@@ -196,7 +196,7 @@ async fn a_no_fails_that_write_and_all_later_ones_and_the_rest_runs() {
 }
 
 #[tokio::test]
-async fn a_protected_name_is_asked_about_by_itself_after_a_yes() {
+async fn a_protected_name_is_asked_about_by_itself_and_a_yes_opens_nothing_else() {
     let guest = project().await;
     let careful = Person::new(|write| !write.protected);
     let (ended, _) =
@@ -207,7 +207,10 @@ async fn a_protected_name_is_asked_about_by_itself_after_a_yes() {
     assert!(!guest.path("file").exists(), "the rest of the call goes on");
     let yes = Person::yes();
     let (_, printed) = run(&guest, &yes, "echo y > .env; echo z >> .env; cat .env; echo x > sub/.env; echo x > more").await;
-    assert_eq!((yes.asked(), printed.as_str()), (vec!["bash Write .env !".to_owned(), "bash Write sub/.env !".to_owned()], "y\nz\n"));
+    assert_eq!(
+        (yes.asked().join(", "), printed.as_str()),
+        ("bash Write .env !, bash Write sub/.env !, bash Write more".to_owned(), "y\nz\n")
+    );
 }
 
 #[tokio::test]
@@ -219,7 +222,10 @@ async fn patterns_name_what_is_written_without_a_question_and_open_no_protected_
     let (ended, printed) = call(&guest, &no, gated(command, &["target/", "*.o"]), &CancellationToken::new()).await;
     assert_eq!(
         (no.asked(), denied(&ended)),
-        (vec!["bash Write target/.env !".to_owned()], vec!["target/.env".to_owned(), "plain".to_owned()])
+        (
+            ["bash Write target/.env !", "bash Write plain"].map(str::to_owned).to_vec(),
+            ["target/.env", "plain"].map(str::to_owned).to_vec()
+        )
     );
     assert!(printed.ends_with("x\nmore\n") && guest.path("target/sub/y").exists(), "{printed}");
 }

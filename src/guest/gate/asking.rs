@@ -30,7 +30,7 @@ impl Gate {
         let about = About::Program { called: program.called.clone(), words: program.argv.words.clone(), rule: rule.clone() };
         let asked = questions::question(program, process::directory(process), rule);
         let waits = ticket.map_or(Waits::Begun, Waits::ToBegin);
-        self.hold(state, Held { id, process, about, opens: None, asked, waits });
+        self.hold(state, Held { id, process, about, asked, waits });
     }
 
     /// Holds what waits for an answer, or answers it where the answer is known or no question can be put.

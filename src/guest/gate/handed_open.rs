@@ -22,9 +22,7 @@ use super::write_path::way;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Opener {
     Supervisor,
-    /// The same, on a thread of its own: it may wait for a reader.
-    Waiting,
-    /// The kernel, for the process itself: what the device does depends on who opens it.
+    /// The kernel, for the process itself: what the device does depends on who opens it, and the open of a pipe may wait.
     Kernel,
     /// It fails so.
     Refused(Errno),
@@ -33,7 +31,6 @@ pub(super) enum Opener {
 /// Returns by whom a file is to be opened for a process.
 pub(super) fn opener(process: i32, found: &Found) -> Opener {
     match found.there.as_ref().map(|there| (there.kind(), there)) {
-        Some((SFlag::S_IFIFO, _)) => Opener::Waiting,
         Some((SFlag::S_IFCHR, there)) => match (major(there), minor(there)) {
             // Null, zero, full, and those of random bytes; new terminals, and those that are there.
             (1, 3 | 5 | 7 | 8 | 9) | (5, 2) | (136..=143, _) => Opener::Supervisor,
@@ -41,7 +38,7 @@ pub(super) fn opener(process: i32, found: &Found) -> Opener {
             (5, 0) if !process::has_terminal(process) => Opener::Refused(Errno::ENXIO),
             _ => Opener::Kernel,
         },
-        Some((SFlag::S_IFBLK, _)) => Opener::Kernel,
+        Some((SFlag::S_IFBLK | SFlag::S_IFIFO, _)) => Opener::Kernel,
         _ => Opener::Supervisor,
     }
 }
@@ -155,12 +152,12 @@ mod tests {
     }
 
     #[test]
-    fn what_may_wait_is_opened_aside_and_what_depends_on_who_opens_it_by_the_kernel() {
+    fn what_may_wait_or_depends_on_who_opens_it_is_opened_by_the_kernel() {
         let folder = tempfile::tempdir().expect("a folder");
         let pipe = folder.path().join("pipe");
         nix::unistd::mkfifo(&pipe, Mode::S_IRWXU).expect("made");
         let by = |path: &Path| opener(std::process::id() as i32, &found(path, true));
-        assert_eq!((by(&pipe), by(folder.path()), by(Path::new("/dev/null"))), (Opener::Waiting, Opener::Supervisor, Opener::Supervisor));
+        assert_eq!((by(&pipe), by(folder.path()), by(Path::new("/dev/null"))), (Opener::Kernel, Opener::Supervisor, Opener::Supervisor));
         let terminal = opener(i32::MAX, &found(Path::new("/dev/tty"), true));
         assert_eq!(terminal, Opener::Refused(Errno::ENXIO), "there is no such process");
     }

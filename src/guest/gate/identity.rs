@@ -94,7 +94,9 @@ impl Identities {
         let file = file.canonicalize().ok()?;
         let metadata = file.metadata().ok().filter(Metadata::is_file)?;
         let own = base(file.as_os_str().as_bytes());
-        let is_its_own = own.starts_with(name) || name == b"ld.so";
+        // `gcc` is a link to `x86_64-linux-gnu-gcc-14`; `ls` may be one to `busybox`, which is many.
+        let is_part = || own.split(|byte| !byte.is_ascii_alphanumeric() && *byte != b'+').any(|part| part == name);
+        let is_its_own = own.starts_with(name) || is_part() || name == b"ld.so";
         if !is_its_own || metadata.nlink() > MANY_NAMES {
             return None;
         }

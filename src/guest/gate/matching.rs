@@ -43,7 +43,8 @@ pub(super) fn base(path: &[u8]) -> &[u8] {
 /// Returns whether a rule speaks of a program. Of arguments that are not known it is taken to speak.
 pub(super) fn speaks_of(rule: &ExecRule, form: &Form) -> bool {
     let Some((name, behind)) = rule.words.split_first() else { return false };
-    if form.words.iter().any(|word| rule.unless.iter().any(|other| other.as_bytes() == word)) {
+    // Behind `--` there are no options.
+    if form.words.iter().take_while(|word| *word != b"--").any(|word| rule.unless.iter().any(|other| other.as_bytes() == word)) {
         return false;
     }
     let follow = |words: &[Vec<u8>]| follow(behind, words, rule, form.truncated);
@@ -220,7 +221,7 @@ mod tests {
     #[test]
     fn options_may_stand_between_words_and_some_of_them_mean_that_nothing_happens() {
         let rule = ExecRule { options_between: true, unless: vec!["--dry-run".to_owned()], ..rule("npm publish *") };
-        for command in ["npm publish", "npm --quiet publish x", "npm +a -b publish"] {
+        for command in ["npm publish", "npm --quiet publish x", "npm +a -b publish", "npm publish -- --dry-run"] {
             assert!(speaks_of(&rule, &form(command)), "{command}");
         }
         for command in ["npm run publish", "npm publish --dry-run", "npm --quiet", "npm --dry-run publish"] {

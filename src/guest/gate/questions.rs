@@ -10,8 +10,8 @@ use podbay_wire::AskedProgram;
 use podbay_wire::BytesPath;
 use podbay_wire::MAX_QUESTIONS;
 
-/// Programs that may wait for an answer at once.
-const MOST: usize = 256;
+/// System calls that may wait for an answer at once: as many as a sandbox has processes, where nobody allows it far more of them.
+const MOST: usize = 4096;
 
 /// What an answer is about.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -41,8 +41,6 @@ pub(super) struct Held {
     pub(super) id: u64,
     pub(super) process: i32,
     pub(super) about: About,
-    /// What a yes is about besides, where this is what the question shows.
-    pub(super) opens: Option<About>,
     pub(super) asked: AskedProgram,
     pub(super) waits: Waits,
 }
@@ -52,8 +50,8 @@ pub(super) struct Held {
 pub(super) struct Questions {
     held: Vec<Held>,
     answers: HashMap<About, bool>,
-    /// The number of the question that is open, what it is about, and what a yes opens besides.
-    open: Option<(u32, About, Option<About>)>,
+    /// The number of the question that is open, and what it is about.
+    open: Option<(u32, About)>,
     n_asked: u32,
 }
 
@@ -90,17 +88,16 @@ impl Questions {
         let held = self.held.first().filter(|_| self.n_asked < MAX_QUESTIONS)?;
         let number = self.n_asked;
         self.n_asked += 1;
-        self.open = Some((number, held.about.clone(), held.opens.clone()));
+        self.open = Some((number, held.about.clone()));
         Some((number, held.asked.clone()))
     }
 
     /// Takes an answer; returns all that waited for it, and the next question. One to a question that is not open is about nothing.
     pub(super) fn answered(&mut self, number: u32, yes: bool) -> (Vec<Held>, Option<Numbered>) {
-        let Some((_, about, opens)) = self.open.take_if(|(open, ..)| *open == number) else { return (Vec::new(), None) };
+        let Some((_, about)) = self.open.take_if(|(open, _)| *open == number) else { return (Vec::new(), None) };
         let (answered, waiting) = std::mem::take(&mut self.held).into_iter().partition(|held| held.about == about);
         self.held = waiting;
         self.answers.insert(about, yes);
-        self.answers.extend(opens.filter(|_| yes).map(|opens| (opens, yes)));
         let next = self.next();
         (answered, next)
     }
@@ -139,7 +136,7 @@ mod tests {
             rule: String::new(),
             write: None,
         };
-        Held { id, process: 1, about, opens: None, asked, waits: Waits::Begun }
+        Held { id, process: 1, about, asked, waits: Waits::Begun }
     }
 
     type Holding = Result<Option<Numbered>, Box<(Held, bool)>>;
@@ -177,22 +174,6 @@ mod tests {
         let (answered, next) = questions.answered(1, false);
         assert_eq!((ids(&answered), next), (vec![3, 6], None));
         assert_eq!(is_answered(&questions.hold(held(8, "publish"))), Some(false));
-    }
-
-    #[test]
-    fn a_yes_to_the_writes_of_a_call_is_one_to_the_protected_name_that_was_shown_and_to_no_other() {
-        let mut questions = Questions::default();
-        let name = |path: &str| About::Name(path.into());
-        let write = |id, path: &str| Held { about: About::Writes, opens: Some(name(path)), ..held(id, "make") };
-        assert_eq!(is_asked(&questions.hold(write(1, ".env"))), Some(0));
-        assert!(waits(&questions.hold(write(2, ".npmrc"))));
-        assert_eq!(ids(&questions.answered(0, true).0), [1, 2]);
-        let answered = [About::Writes, name(".env"), name(".npmrc")].map(|about| questions.answer(&about));
-        assert_eq!(answered, [Some(true), Some(true), None]);
-        let mut questions = Questions::default();
-        assert!(questions.hold(write(1, ".env")).is_ok());
-        questions.answered(0, false);
-        assert_eq!([About::Writes, name(".env")].map(|about| questions.answer(&about)), [Some(false), None]);
     }
 
     #[test]

@@ -52,6 +52,15 @@ pub(super) struct There {
     pub(super) stat: FileStat,
 }
 
+impl Found {
+    /// Returns the number of the mount that it is on, or would be.
+    pub(super) fn mount(&self) -> Option<u64> {
+        let held = self.there.as_ref().map(|there| &there.fd).or_else(|| self.within.as_ref().map(|(folder, _)| folder))?;
+        let known = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", held.as_raw_fd())).ok()?;
+        known.lines().find_map(|line| line.strip_prefix("mnt_id:"))?.trim().parse().ok()
+    }
+}
+
 /// Why it is not known where a path leads.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Unseen {

@@ -19,7 +19,6 @@ use super::questions::About;
 use super::questions::Held;
 use super::questions::Waits;
 use super::supervise::Gate;
-use super::supervise::STACK;
 use super::supervise::State;
 use super::write_calls;
 use super::write_calls::Expects;
@@ -66,8 +65,7 @@ enum Verdict {
     /// The whole call may write.
     Allowed,
     Denied(AskedWrite),
-    /// The second is what a yes allows besides.
-    Asked(About, Option<About>, AskedWrite),
+    Asked(About, AskedWrite),
 }
 
 impl Writes {
@@ -109,7 +107,7 @@ impl Gate {
                     }
                     return self.listener().refuse(id, Errno::EACCES);
                 }
-                Verdict::Asked(about, opens, asked) => return self.ask_about_write(&mut state, question, process, about, opens, asked),
+                Verdict::Asked(about, asked) => return self.ask_about_write(&mut state, question, process, about, asked),
                 Verdict::Allowed => {
                     drop(state);
                     return self.let_go(question);
@@ -117,19 +115,19 @@ impl Gate {
                 Verdict::Free => drop(state),
             }
             let Some((found, opening)) = write.open else { return self.let_go(question) };
-            if self.open_file(question, process, found, opening) {
+            if self.open_file(question, process, &found, opening) {
                 return;
             }
         }
         self.listener().refuse(id, Errno::ELOOP);
     }
 
-    fn ask_about_write(&self, state: &mut State, question: &Question, process: i32, about: About, opens: Option<About>, write: AskedWrite) {
+    fn ask_about_write(&self, state: &mut State, question: &Question, process: i32, about: About, write: AskedWrite) {
         let Some(program) = self.writes.as_ref().and_then(|writes| writes.writer(process)) else {
             return self.listener().refuse(question.id, Errno::EACCES);
         };
         let asked = AskedProgram { write: Some(write), ..questions::question(&program, process::directory(process), "") };
-        self.hold(state, Held { id: question.id, process, about, opens, asked, waits: Waits::Write(*question) });
+        self.hold(state, Held { id: question.id, process, about, asked, waits: Waits::Write(*question) });
     }
 
     /// Leaves a write to the kernel, or to who renames in its place.
@@ -141,25 +139,16 @@ impl Gate {
     }
 
     /// Opens a file for a process; returns whether it has its answer.
-    fn open_file(self: &Arc<Self>, question: &Question, process: i32, found: Found, opening: Opening) -> bool {
+    fn open_file(&self, question: &Question, process: i32, found: &Found, opening: Opening) -> bool {
         let id = question.id;
-        match handed_open::opener(process, &found) {
+        match handed_open::opener(process, found) {
             Opener::Kernel => self.listener().go_on(id),
             Opener::Refused(errno) => self.listener().refuse(id, errno),
             Opener::Supervisor => {
                 let was_missing = found.there.is_none();
-                let opened = self.hand_over(id, process, &found, opening);
+                let opened = self.hand_over(id, process, found, opening);
                 // Something has come there since.
                 return !(was_missing && opened == Err(Errno::ELOOP));
-            }
-            Opener::Waiting => {
-                let gate = Arc::clone(self);
-                let opening = std::thread::Builder::new().name("open".to_owned()).stack_size(STACK).spawn(move || {
-                    let _ = gate.hand_over(id, process, &found, opening);
-                });
-                if opening.is_err() {
-                    self.listener().refuse(id, Errno::EAGAIN);
-                }
             }
         }
         true
@@ -199,7 +188,7 @@ fn look(zones: &Zones, process: i32, question: &Question) -> Result<Option<Write
             Ok(Some(Write { asked: asked.into_iter().collect(), open: Some((found, opening)) }))
         }
         Some(WriteCall::Change(targets)) => {
-            let mut asked = Vec::new();
+            let (mut asked, mut mounts) = (Vec::new(), Vec::new());
             for Target { at, follow, expects, change } in targets {
                 let Some(found) = find(at, follow)? else {
                     asked.push(unknown(change));
@@ -210,9 +199,14 @@ fn look(zones: &Zones, process: i32, question: &Question) -> Result<Option<Write
                     (Expects::Missing, Some(_)) => return Err(Errno::EEXIST),
                     _ => {}
                 }
+                mounts.extend(found.mount());
                 if may_change(&found, change) {
                     asked.extend(ask(zones, process, &found, change));
                 }
+            }
+            // Nothing is linked or renamed from one mount to another.
+            if mounts.windows(2).any(|pair| pair[0] != pair[1]) {
+                return Err(Errno::EXDEV);
             }
             Ok(Some(Write { asked, open: None }))
         }
@@ -277,10 +271,7 @@ fn verdict(asked: &[AskedWrite], answer: impl Fn(&About) -> Option<bool>) -> Ver
         }
     }
     match open {
-        Some(write) => match (call, name(write)) {
-            (Some(_), Some(name)) => Verdict::Asked(name, None, write.clone()),
-            (_, name) => Verdict::Asked(About::Writes, name, write.clone()),
-        },
+        Some(write) => Verdict::Asked(name(write).unwrap_or(About::Writes), write.clone()),
         None if is_allowed => Verdict::Allowed,
         None => Verdict::Free,
     }
@@ -309,7 +300,7 @@ mod tests {
     #[test]
     fn a_call_is_asked_about_once_and_an_answer_is_for_all_of_it() {
         assert_eq!(judged(&[], &[]), Verdict::Free);
-        assert_eq!(judged(&["x"], &[]), Verdict::Asked(About::Writes, None, write("x")));
+        assert_eq!(judged(&["x"], &[]), Verdict::Asked(About::Writes, write("x")));
         assert_eq!(judged(&["x"], &[(About::Writes, true)]), Verdict::Allowed);
         assert_eq!(judged(&["x"], &[(About::Writes, false)]), Verdict::Denied(write("x")));
         assert_eq!(judged(&[".env"], &[(About::Writes, false)]), Verdict::Denied(write(".env")));
@@ -317,12 +308,14 @@ mod tests {
 
     #[test]
     fn a_protected_name_is_asked_about_by_itself_and_first() {
-        assert_eq!(judged(&["x", ".env"], &[]), Verdict::Asked(About::Writes, Some(name(".env")), write(".env")));
-        assert_eq!(judged(&["x", ".env"], &[(About::Writes, true)]), Verdict::Asked(name(".env"), None, write(".env")));
+        assert_eq!(judged(&["x", ".env"], &[]), Verdict::Asked(name(".env"), write(".env")));
+        assert_eq!(judged(&["x", ".env"], &[(name(".env"), true)]), Verdict::Asked(About::Writes, write("x")));
+        assert_eq!(judged(&["x"], &[(name(".env"), false)]), Verdict::Asked(About::Writes, write("x")));
+        assert_eq!(judged(&["x", ".env"], &[(About::Writes, true)]), Verdict::Asked(name(".env"), write(".env")));
         let answered = [(About::Writes, true), (name(".env"), true)];
         assert_eq!(judged(&["x", ".env"], &answered), Verdict::Allowed);
         assert_eq!(judged(&[".env"], &answered), Verdict::Free);
-        assert_eq!(judged(&[".npmrc"], &answered), Verdict::Asked(name(".npmrc"), None, write(".npmrc")));
+        assert_eq!(judged(&[".npmrc"], &answered), Verdict::Asked(name(".npmrc"), write(".npmrc")));
         let refused = [(About::Writes, true), (name(".env"), false)];
         assert_eq!(judged(&["x", ".env"], &refused), Verdict::Denied(write(".env")));
         assert_eq!(judged(&["x"], &refused), Verdict::Allowed);
