@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use serde::Deserialize;
-use serde::Serialize;
+use podbay_wire::EgressEffect;
+use podbay_wire::EgressRule;
 
 use super::host_name::HostName;
 use super::host_name::NameError;
@@ -15,34 +15,6 @@ const USUAL: [u16; 2] = [80, 443];
 /// Most rules, and most ports, methods and paths of one.
 pub const MAX_RULES: usize = 1000;
 const MAX_PARTS: usize = 64;
-
-/// What is done with a connection that a rule speaks of.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Effect {
-    #[default]
-    Allow,
-    /// Beats every rule that allows.
-    Deny,
-}
-
-/// One rule as it is written: `host` is `NAME`, `*.NAME`, and either with `:PORT` or `:PORT,PORT` behind it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Written {
-    pub host: String,
-    #[serde(default)]
-    pub effect: Effect,
-    /// Methods of plain HTTP; none: all of them. With methods or paths a rule speaks of plain HTTP alone, since nothing else shows them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub methods: Vec<String>,
-    /// What the path of a plain HTTP request begins with, by whole parts; none: all of them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub paths: Vec<String>,
-    /// Also lets through what is not TLS behind a CONNECT, such as SSH or a database.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub raw: bool,
-}
 
 /// Why a rule does not hold.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -83,10 +55,12 @@ struct Rule {
     /// Names below it, and not itself.
     is_below: bool,
     ports: BTreeSet<u16>,
-    effect: Effect,
+    effect: EgressEffect,
     methods: BTreeSet<String>,
     paths: Vec<String>,
     raw: bool,
+    /// Reaches private networks too.
+    private: bool,
 }
 
 /// All rules that hold; without one nothing is reached.
@@ -114,7 +88,11 @@ pub enum Access<'a> {
 /// The answer, with the rule that it comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision<'a> {
-    Allow { rule: &'a str },
+    Allow {
+        rule: &'a str,
+        /// Whether the name may lie in a private network.
+        private: bool,
+    },
     Deny(Reason<'a>),
 }
 
@@ -133,11 +111,11 @@ pub enum Reason<'a> {
 }
 
 impl Rules {
-    pub fn parse(written: &[Written]) -> Result<Self, RuleError> {
+    pub fn parse(written: &[EgressRule]) -> Result<Self, RuleError> {
         if let Some(beyond) = written.get(MAX_RULES) {
             return Err(RuleError { rule: shown(&beyond.host), problem: Problem::TooMany });
         }
-        let parse = |written: &Written| Rule::parse(written).map_err(|problem| RuleError { rule: shown(&written.host), problem });
+        let parse = |written: &EgressRule| Rule::parse(written).map_err(|problem| RuleError { rule: shown(&written.host), problem });
         written.iter().map(parse).collect::<Result<_, _>>().map(Self)
     }
 
@@ -149,12 +127,14 @@ impl Rules {
     pub fn decide(&self, request: &Request<'_>) -> Decision<'_> {
         let of_host = || self.0.iter().filter(|rule| rule.is_of_host(request.host));
         let of_port = || of_host().filter(|rule| rule.ports.contains(&request.port));
-        if let Some(rule) = of_port().find(|rule| rule.effect == Effect::Deny) {
+        if let Some(rule) = of_port().find(|rule| rule.effect == EgressEffect::Deny) {
             return Decision::Deny(Reason::Rule(&rule.text));
         }
-        let allows = |rule: &&Rule| rule.effect == Effect::Allow;
-        if let Some(rule) = of_port().filter(allows).find(|rule| rule.is_of_access(request.access)) {
-            return Decision::Allow { rule: &rule.text };
+        let allows = |rule: &&Rule| rule.effect == EgressEffect::Allow;
+        let of_access = || of_port().filter(allows).filter(|rule| rule.is_of_access(request.access));
+        // One that reaches further comes first.
+        if let Some(rule) = of_access().find(|rule| rule.private).or_else(|| of_access().next()) {
+            return Decision::Allow { rule: &rule.text, private: rule.private };
         }
         Decision::Deny(match (of_port().find(allows), of_host().find(allows)) {
             (Some(rule), _) if request.access == Access::Raw => Reason::NotTls(&rule.text),
@@ -166,12 +146,12 @@ impl Rules {
 
     /// Returns whether any request to a host could be allowed: only such a name is resolved.
     pub fn may_allow(&self, host: &HostName) -> bool {
-        self.0.iter().any(|rule| rule.effect == Effect::Allow && rule.is_of_host(host))
+        self.0.iter().any(|rule| rule.effect == EgressEffect::Allow && rule.is_of_host(host))
     }
 }
 
 impl Rule {
-    fn parse(written: &Written) -> Result<Self, Problem> {
+    fn parse(written: &EgressRule) -> Result<Self, Problem> {
         let (host, ports) = match written.host.rsplit_once(':') {
             Some((host, ports)) if !host.contains(':') => (host, ports_of(ports)?),
             _ => (written.host.as_str(), USUAL.into()),
@@ -188,7 +168,7 @@ impl Rule {
         }
         let has_parts = !(written.methods.is_empty() && written.paths.is_empty());
         match (written.effect, written.raw) {
-            (Effect::Deny, _) if has_parts => return Err(Problem::DeniesParts),
+            (EgressEffect::Deny, _) if has_parts => return Err(Problem::DeniesParts),
             (_, true) if has_parts => return Err(Problem::RawParts),
             _ => {}
         }
@@ -211,6 +191,7 @@ impl Rule {
             methods: written.methods.iter().cloned().collect(),
             paths: written.paths.clone(),
             raw: written.raw,
+            private: written.private,
         })
     }
 

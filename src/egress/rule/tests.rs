@@ -2,16 +2,16 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn allow(host: &str) -> Written {
-    Written { host: host.to_owned(), ..Written::default() }
+fn allow(host: &str) -> EgressRule {
+    EgressRule { host: host.to_owned(), ..EgressRule::default() }
 }
 
-fn deny(host: &str) -> Written {
-    Written { effect: Effect::Deny, ..allow(host) }
+fn deny(host: &str) -> EgressRule {
+    EgressRule { effect: EgressEffect::Deny, ..allow(host) }
 }
 
 #[track_caller]
-fn rules(written: &[Written]) -> Rules {
+fn rules(written: &[EgressRule]) -> Rules {
     Rules::parse(written).expect("rules")
 }
 
@@ -61,12 +61,12 @@ fn a_rule_that_means_too_much_or_nothing_is_refused_with_the_remedy() {
         let error = Rules::parse(&[allow(rule)]).expect_err(rule).to_string();
         assert!(error.contains(problem) && error.contains(&format!("`{rule}`")), "{rule}: {error}");
     }
-    let bad = |written: Written| Rules::parse(&[written]).expect_err("refused").problem;
-    assert_eq!(bad(Written { paths: vec!["/a".into()], ..deny("a.example") }), Problem::DeniesParts);
-    assert_eq!(bad(Written { raw: true, methods: vec!["GET".into()], ..allow("a.example") }), Problem::RawParts);
-    assert_eq!(bad(Written { methods: vec!["get".into()], ..allow("a.example") }), Problem::Method("get".into()));
+    let bad = |written: EgressRule| Rules::parse(&[written]).expect_err("refused").problem;
+    assert_eq!(bad(EgressRule { paths: vec!["/a".into()], ..deny("a.example") }), Problem::DeniesParts);
+    assert_eq!(bad(EgressRule { raw: true, methods: vec!["GET".into()], ..allow("a.example") }), Problem::RawParts);
+    assert_eq!(bad(EgressRule { methods: vec!["get".into()], ..allow("a.example") }), Problem::Method("get".into()));
     for path in ["a", "/a/../b", "/a//b", "/%61", "/a?b", "/a b"] {
-        assert_eq!(bad(Written { paths: vec![path.into()], ..allow("a.example") }), Problem::Path(path.into()));
+        assert_eq!(bad(EgressRule { paths: vec![path.into()], ..allow("a.example") }), Problem::Path(path.into()));
     }
     assert_eq!(Rules::parse(&vec![allow("a.example"); MAX_RULES + 1]).expect_err("too many").problem, Problem::TooMany);
 }
@@ -82,7 +82,7 @@ fn a_denial_beats_what_is_allowed_in_whatever_order() {
 
 #[test]
 fn methods_and_paths_are_of_plain_http_alone() {
-    let rules = rules(&[Written { methods: vec!["GET".into()], paths: vec!["/pub".into(), "/own/".into()], ..allow("a.example") }]);
+    let rules = rules(&[EgressRule { methods: vec!["GET".into()], paths: vec!["/pub".into(), "/own/".into()], ..allow("a.example") }]);
     let http = |method: &str, path: &str| decide(&rules, "a.example", 80, Access::Http { method, path });
     for path in ["/pub", "/pub/x", "/pub?q=1", "/own/", "/own/x%20y", "/pub/x.tar.gz"] {
         assert!(http("GET", path), "{path}");
@@ -100,18 +100,18 @@ fn methods_and_paths_are_of_plain_http_alone() {
 fn a_stream_that_is_neither_http_nor_tls_needs_a_word_of_its_own() {
     let plain = rules(&[allow("a.example:22")]);
     assert!(decide(&plain, "a.example", 22, Access::Tls) && !decide(&plain, "a.example", 22, Access::Raw));
-    let raw = rules(&[Written { raw: true, ..allow("a.example:22") }]);
+    let raw = rules(&[EgressRule { raw: true, ..allow("a.example:22") }]);
     assert!(decide(&raw, "a.example", 22, Access::Raw) && decide(&raw, "a.example", 22, Access::Tls));
 }
 
 #[test]
 fn a_refusal_says_what_is_missing() {
-    let rules = rules(&[allow("a.example"), deny("b.example"), Written { methods: vec!["GET".into()], ..allow("c.example") }]);
+    let rules = rules(&[allow("a.example"), deny("b.example"), EgressRule { methods: vec!["GET".into()], ..allow("c.example") }]);
     let reason = |host: &str, port: u16, access: Access<'_>| -> String {
         let host = HostName::parse(host).expect(host);
         match rules.decide(&Request { host: &host, port, access }) {
             Decision::Deny(reason) => reason.to_string(),
-            Decision::Allow { rule } => panic!("{rule} allows it"),
+            Decision::Allow { rule, .. } => panic!("{rule} allows it"),
         }
     };
     assert_eq!(reason("x.example", 443, Access::Tls), "no rule allows this host");
@@ -119,6 +119,22 @@ fn a_refusal_says_what_is_missing() {
     assert_eq!(reason("a.example", 443, Access::Raw), "the rule `a.example` allows HTTP and TLS, and this is neither");
     assert_eq!(reason("b.example", 443, Access::Tls), "the rule `b.example` denies it");
     assert_eq!(reason("c.example", 80, Access::Http { method: "PUT", path: "/" }), "the rule `c.example` allows other methods or paths");
+}
+
+#[test]
+fn private_networks_need_a_word_of_their_own() {
+    let private = EgressRule { private: true, ..allow("npm.corp.example:443") };
+    let rules = rules(&[allow("*.corp.example"), private, deny("secret.corp.example")]);
+    let decide = |host: &str, port: u16| {
+        let host = HostName::parse(host).expect(host);
+        match rules.decide(&Request { host: &host, port, access: Access::Tls }) {
+            Decision::Allow { private, .. } => Some(private),
+            Decision::Deny(_) => None,
+        }
+    };
+    assert_eq!(decide("npm.corp.example", 443), Some(true), "whichever rule comes first");
+    assert_eq!((decide("npm.corp.example", 80), decide("other.corp.example", 443)), (Some(false), Some(false)));
+    assert_eq!(decide("secret.corp.example", 443), None);
 }
 
 #[test]
