@@ -1,8 +1,46 @@
 //! The egress role: lets sandboxes reach the hosts that rules allow, and nothing else.
 //!
 //! [`rule`] decides, and is pure: one function for plain HTTP, for CONNECT and for what else asks for a host. [`address`] says which addresses
-//! are never reached, whatever a name resolves to. [`host_name`] is the one form in which names are compared.
+//! are never reached, whatever a name resolves to. [`host_name`] is the one form in which names are compared. [`limits`] has every bound.
+//!
+//! ```text
+//! gateway ── connection (one client) ── head (bounds, framing) ── target (which host) ─┬─ connect ── tls (the name in it) ── tunnel
+//!                                                                                      └─ forward ── websocket ── tunnel
+//! both ask grant (the rules in force) and then reach (resolve, look at the addresses, dial one of them); attempt tells how it ended
+//! ```
+//!
+//! What the lines on standard input and output mean belongs to `wire`; containers, volumes and questions belong to others. Start with [`Gateway`].
 
 pub mod address;
+mod answer;
+mod attempt;
+mod body;
+mod connect;
+mod connection;
+mod exchange;
+mod forward;
+mod gateway;
+mod grant;
+mod head;
+mod headers;
 pub mod host_name;
+pub mod limits;
+mod reach;
+mod resolve;
 pub mod rule;
+mod target;
+#[cfg(test)]
+mod tests;
+mod tls;
+mod tunnel;
+mod websocket;
+
+pub use answer::REMEDY;
+pub use gateway::Gateway;
+pub use grant::RuleSet;
+pub use limits::Limits;
+pub use reach::Dial;
+pub use reach::Tcp;
+pub use resolve::NameServers;
+pub use resolve::Resolve;
+pub use resolve::ResolveError;

@@ -1,0 +1,10 @@
+//! The gateway against servers of this machine, at public addresses that a stub resolver and a dialler of the tests' own make up.
+
+mod addresses;
+mod bounds;
+mod kit;
+mod plain;
+mod servers;
+mod tunnels;
+mod upstream;
+mod withdrawn;

@@ -1,0 +1,109 @@
+//! Bytes between a client and a server, both ways, until both have ended, nothing goes any more, or a rule is withdrawn.
+
+use std::io;
+use std::time::Duration;
+
+use bytes::Bytes;
+use bytes::BytesMut;
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use tokio::io::AsyncRead;
+use tokio::io::AsyncReadExt;
+use tokio::io::AsyncWrite;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use tokio::net::UnixStream;
+
+use super::attempt::Direction;
+use super::attempt::Traffic;
+use super::exchange::WITHDRAWN;
+use super::gateway::ENDING;
+use super::gateway::Shared;
+use super::grant::Grant;
+use super::head::Heads;
+use super::limits::LARGE_BUFFER;
+use super::limits::SMALL_BUFFER;
+
+/// Carries a tunnel, and ends it once its rule is withdrawn, nothing goes in it any more, or the role ends.
+pub(crate) async fn until_cut(carrying: impl Future<Output = ()>, shared: &Shared, grant: &Grant, traffic: &Traffic) {
+    let mut in_force = shared.in_force.clone();
+    let idle = shared.limits.idle;
+    traffic.activity().touch();
+    tokio::select! {
+        () = carrying => {}
+        () = grant.until_withdrawn(&mut in_force) => traffic.end(WITHDRAWN),
+        () = traffic.activity().until_idle(idle) => traffic.end(&idle_for(idle)),
+        () = shared.ending.cancelled() => traffic.end(ENDING),
+    }
+}
+
+/// Why a stream ended in which nothing went any more.
+pub(crate) fn idle_for(idle: Duration) -> String {
+    format!("cut: nothing went for {idle:?}")
+}
+
+/// Returns the client's stream once it is a tunnel, and what was read of it beyond the request; nothing where the client hung up.
+pub(crate) async fn client_of(upgrade: OnUpgrade) -> Option<(UnixStream, Bytes)> {
+    let parts = upgrade.await.ok()?.downcast::<TokioIo<Heads>>().expect("every client's connection is served over one");
+    let (stream, unread) = parts.io.into_inner().into_parts();
+    Some((stream, joined(parts.read_buf, &unread)))
+}
+
+/// Returns the same of a server that agreed to another protocol.
+pub(crate) async fn server_of(upgrade: OnUpgrade) -> Option<(TcpStream, Bytes)> {
+    let parts = upgrade.await.ok()?.downcast::<TokioIo<TcpStream>>().expect("every server's connection is made over one");
+    Some((parts.io.into_inner(), parts.read_buf))
+}
+
+fn joined(first: Bytes, second: &Bytes) -> Bytes {
+    let mut both = BytesMut::from(first);
+    both.extend_from_slice(second);
+    both.freeze()
+}
+
+/// The two ends of a tunnel, each with what was read of it already.
+pub(crate) struct Tunnel {
+    pub client: UnixStream,
+    pub from_client: Bytes,
+    pub server: TcpStream,
+    pub from_server: Bytes,
+}
+
+impl Tunnel {
+    /// Carries bytes until both ends have said that no more come. An end that has said so still gets what the other sends.
+    pub(crate) async fn carry(mut self, traffic: &Traffic) -> io::Result<()> {
+        let (from_client, to_client) = self.client.split();
+        let (from_server, to_server) = self.server.split();
+        tokio::try_join!(
+            carry_one_way(self.from_client, from_client, to_server, |n_bytes| traffic.count(Direction::ToServer, n_bytes)),
+            carry_one_way(self.from_server, from_server, to_client, |n_bytes| traffic.count(Direction::ToClient, n_bytes)),
+        )?;
+        Ok(())
+    }
+}
+
+/// The buffer grows while it is filled by every read, and is small again once one fills a quarter, so that idle tunnels hold little.
+async fn carry_one_way(
+    first: Bytes,
+    mut from: impl AsyncRead + Unpin,
+    mut to: impl AsyncWrite + Unpin,
+    count: impl Fn(usize),
+) -> io::Result<()> {
+    to.write_all(&first).await?;
+    count(first.len());
+    drop(first);
+    let mut buffer = vec![0; SMALL_BUFFER];
+    loop {
+        let n_read = from.read(&mut buffer).await?;
+        if n_read == 0 {
+            return to.shutdown().await;
+        }
+        to.write_all(&buffer[..n_read]).await?;
+        count(n_read);
+        if n_read == buffer.len() && n_read < LARGE_BUFFER {
+            buffer = vec![0; 2 * n_read];
+        } else if n_read < buffer.len() / 4 && buffer.len() > SMALL_BUFFER {
+            buffer = vec![0; SMALL_BUFFER];
+        }
+    }
+}
