@@ -3,6 +3,7 @@
 //! Each module is a crate of its own in the folder of its name, and says in its `Cargo.toml` which others it may name; `docs/architecture.md` is the map.
 
 pub use podbay_code as code;
+pub use podbay_egress as egress;
 pub use podbay_guest as guest;
 pub use podbay_wire as wire;
 

@@ -1,13 +1,14 @@
-//! One program, several roles: in a sandbox it is the guest, everywhere else the command line.
+//! One program, several roles: in a sandbox it is the guest, before the network the egress gateway, everywhere else the command line.
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os();
-    if arguments.nth(1).is_some_and(|role| role == "guest") {
-        return podbay::guest::main(arguments);
+    match arguments.nth(1) {
+        Some(role) if role == "guest" => podbay::guest::main(arguments),
+        Some(role) if role == "egress" => podbay::egress::main(arguments),
+        _ => front_end(),
     }
-    front_end()
 }
 
 #[cfg(feature = "host")]

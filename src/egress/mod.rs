@@ -27,6 +27,7 @@ pub mod host_name;
 pub mod limits;
 mod reach;
 mod resolve;
+mod role;
 pub mod rule;
 mod target;
 #[cfg(test)]
@@ -44,3 +45,4 @@ pub use reach::Tcp;
 pub use resolve::NameServers;
 pub use resolve::Resolve;
 pub use resolve::ResolveError;
+pub use role::main;

@@ -23,6 +23,7 @@ mod docker;
 mod docs;
 mod doctor;
 mod early;
+mod egress;
 mod every_kind;
 mod file_tools;
 mod filter;

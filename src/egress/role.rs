@@ -1,0 +1,164 @@
+//! The role `podbay egress SOCKET`: rules come as lines on standard input, attempts leave as lines on standard output, clients connect to the socket.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use futures::StreamExt;
+use nix::sys::resource::Resource;
+use nix::sys::resource::getrlimit;
+use nix::sys::resource::setrlimit;
+use podbay_wire::EgressAttempt;
+use podbay_wire::EgressCommand;
+use podbay_wire::EgressEvent;
+use podbay_wire::MAX_RULES_LINE;
+use podbay_wire::PROTOCOL;
+use tokio::io::AsyncWriteExt;
+use tokio::net::UnixListener;
+use tokio::signal::unix::SignalKind;
+use tokio::signal::unix::signal;
+use tokio::sync::mpsc;
+use tokio::sync::watch;
+use tokio_util::codec::FramedRead;
+use tokio_util::codec::LinesCodec;
+use tokio_util::sync::CancellationToken;
+
+use super::gateway::Gateway;
+use super::grant::RuleSet;
+use super::limits::ATTEMPTS;
+use super::limits::Limits;
+use super::reach::Tcp;
+use super::resolve::NameServers;
+use super::rule::Rules;
+
+/// Everybody in the sandbox connects, whatever user they are; what that allows is what the rules allow.
+const SOCKET_MODE: u32 = 0o666;
+
+/// Answers to lines of rules that wait to be written.
+const ANSWERS: usize = 16;
+
+pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let result = match arguments.as_slice() {
+        [socket] if !socket.is_empty() => start(Path::new(socket)).map_err(|error| error.to_string()),
+        _ => Err("usage: podbay egress SOCKET".to_owned()),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(problem) => {
+            // Where nobody reads it, there is nobody to tell.
+            let _ = writeln!(io::stderr(), "podbay egress: {problem}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn start(socket: &Path) -> io::Result<()> {
+    raise_descriptors()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let result = runtime.block_on(run(socket));
+    // The thread that waits for standard input may wait for ever.
+    runtime.shutdown_background();
+    result
+}
+
+async fn run(socket: &Path) -> io::Result<()> {
+    let listener = listen(socket)?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let (rules, in_force) = watch::channel(RuleSet::default());
+    let (attempts, told) = mpsc::channel(ATTEMPTS);
+    let (answers, answered) = mpsc::channel(ANSWERS);
+    let gateway = Gateway::new(Limits::default(), Arc::new(NameServers::default()), Arc::new(Tcp), in_force, attempts);
+    let unheard = CancellationToken::new();
+    let written = unheard.clone().drop_guard();
+    let writing = tokio::spawn(async move {
+        let _written = written;
+        write(answered, told).await
+    });
+    let reading = read_rules(rules, answers);
+    let ended = async {
+        tokio::select! {
+            () = reading => {}
+            () = unheard.cancelled() => {}
+            _ = terminate.recv() => {}
+        }
+    };
+    gateway.serve(listener, ended).await;
+    drop(fs::remove_file(socket));
+    writing.await.map_err(io::Error::other)?
+}
+
+/// Each connection has two descriptors, and some engines give a container a thousand and let it have more.
+fn raise_descriptors() -> io::Result<()> {
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
+    let wanted = (4 * Limits::default().connections as u64).min(hard);
+    if soft < wanted { setrlimit(Resource::RLIMIT_NOFILE, wanted, hard).map_err(io::Error::from) } else { Ok(()) }
+}
+
+/// Listens at a path, in place of what was there. Nothing connects before all may.
+fn listen(socket: &Path) -> io::Result<UnixListener> {
+    let mut new = socket.as_os_str().to_owned();
+    new.push(".new");
+    let new = PathBuf::from(new);
+    match fs::remove_file(&new) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let listener = UnixListener::bind(&new)?;
+    fs::set_permissions(&new, fs::Permissions::from_mode(SOCKET_MODE))?;
+    fs::rename(&new, socket)?;
+    Ok(listener)
+}
+
+/// Puts rules in force until their source ends. After a line that was not understood, nothing is allowed: it may have been to allow less.
+async fn read_rules(rules: watch::Sender<RuleSet>, answers: mpsc::Sender<EgressEvent>) {
+    let mut lines = FramedRead::new(tokio::io::stdin(), LinesCodec::new_with_max_length(MAX_RULES_LINE));
+    // Where the answers go nowhere, the controller is gone.
+    if answers.send(EgressEvent::Ready { protocol: PROTOCOL }).await.is_err() {
+        return;
+    }
+    // The stream ends behind a line that is too long, and with it the role.
+    while let Some(line) = lines.next().await {
+        let understood = line.map_err(|error| error.to_string()).and_then(|line| rule_set(&line));
+        let (set, answer) = match understood {
+            Ok((generation, set)) => (set, EgressEvent::RulesSet { generation }),
+            Err(problem) => (RuleSet::default(), EgressEvent::RulesRefused { problem }),
+        };
+        rules.send_replace(set);
+        if answers.send(answer).await.is_err() {
+            return;
+        }
+    }
+}
+
+fn rule_set(line: &str) -> Result<(u64, RuleSet), String> {
+    let EgressCommand::Rules { generation, rules, upstream } = serde_json::from_str(line).map_err(|error| error.to_string())?;
+    let rules = Rules::parse(&rules).map_err(|error| error.to_string())?;
+    Ok((generation, RuleSet { rules, upstream }))
+}
+
+/// Writes answers and attempts until both have ended.
+async fn write(mut answers: mpsc::Receiver<EgressEvent>, mut attempts: mpsc::Receiver<EgressAttempt>) -> io::Result<()> {
+    let mut output = tokio::io::stdout();
+    loop {
+        let event = tokio::select! {
+            biased;
+            Some(answer) = answers.recv() => answer,
+            Some(attempt) = attempts.recv() => EgressEvent::Attempt(attempt),
+            else => return Ok(()),
+        };
+        let mut line = serde_json::to_vec(&event).map_err(io::Error::other)?;
+        line.push(b'\n');
+        output.write_all(&line).await?;
+        output.flush().await?;
+    }
+}
+
+#[cfg(test)]
+mod tests;
