@@ -1,7 +1,8 @@
 //! Measures what is ours alone and needs no engine, and writes the table of `docs/performance.md` that says so.
 //!
 //! `cargo bench --bench own`. `-- --show` prints the table and leaves the page as it is; names of groups (`parser`, `session`, `history`,
-//! `early`, `shell`, `pipeline`, `filter`, `gate`, which needs gcc and make, `kept`, which needs git, `turns`, which mounts) measure those alone and print them.
+//! `early`, `shell`, `pipeline`, `filter`, `gate`, which needs gcc and make, `egress`, `kept`, which needs git, `turns`, which mounts) measure
+//! those alone and print them.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is a program for a terminal")]
 #![expect(clippy::disallowed_methods, reason = "the page's writer, which is shared, asks the engine's program about the machine")]
@@ -10,6 +11,7 @@ mod agent;
 #[path = "../compare/alone.rs"]
 mod alone;
 mod early;
+mod egress;
 mod filter;
 mod gate;
 #[expect(dead_code, reason = "shared: most of it is for the tests")]
@@ -44,7 +46,7 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 /// What the page calls the table.
 const NAME: &str = "no engine";
 
-const GROUPS: [&str; 10] = ["parser", "session", "history", "early", "shell", "pipeline", "filter", "gate", "kept", "turns"];
+const GROUPS: [&str; 11] = ["parser", "session", "history", "early", "shell", "pipeline", "filter", "gate", "egress", "kept", "turns"];
 
 fn main() -> ExitCode {
     let has = |flag: &str| std::env::args().any(|argument| argument == flag);
@@ -99,6 +101,9 @@ fn measure(groups: &[&str]) -> Outcome<String> {
     }
     if wanted("gate") {
         gate::rows(&mut table)?;
+    }
+    if wanted("egress") {
+        egress::rows(&mut table)?;
     }
     if wanted("kept") {
         kept::rows(&mut table)?;
