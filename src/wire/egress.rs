@@ -149,8 +149,8 @@ mod tests {
     #[test]
     fn a_rule_with_an_unknown_word_is_not_understood_as_a_wider_one() {
         for line in [
-            r#"{"type":"rules","generation":1,"rules":[{"host":"a.example","metods":["GET"]}]}"#,
-            r#"{"type":"rules","generation":1,"rules":[],"upstrem":null}"#,
+            r#"{"type":"rules","generation":1,"rules":[{"host":"a.example","method":["GET"]}]}"#,
+            r#"{"type":"rules","generation":1,"rules":[],"up":null}"#,
             r#"{"type":"open"}"#,
         ] {
             assert!(serde_json::from_str::<EgressCommand>(line).is_err(), "{line}");
