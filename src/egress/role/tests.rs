@@ -10,7 +10,7 @@ fn a_line_is_rules_or_it_is_refused_as_a_whole() {
         ("", "EOF"),
         ("rules", "expected value"),
         (r#"{"type":"rules","generation":3,"rules":[{"host":"a.example"},{"host":"*"}]}"#, "network mode `open`"),
-        (r#"{"type":"rules","generation":3,"rules":[{"host":"a.example","pivate":true}]}"#, "unknown field"),
+        (r#"{"type":"rules","generation":3,"rules":[{"host":"a.example","inner":true}]}"#, "unknown field"),
     ] {
         let error = rule_set(line).expect_err(line);
         assert!(error.contains(problem), "{line}: {error}");
