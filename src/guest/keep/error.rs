@@ -62,6 +62,9 @@ pub enum Error {
 fn remedy(errno: Errno) -> &'static str {
     match errno {
         Errno::ENOSPC | Errno::EDQUOT => "; the disk is full: what was stored before is whole, so make room and try again",
+        Errno::EACCES | Errno::EPERM => {
+            "; it belongs to the user who owned the project's folder when it was made: give the folder back to that user (`chown`) and try again"
+        }
         _ => "",
     }
 }
@@ -73,5 +76,20 @@ impl From<Error> for Fault {
             None => error.to_string(),
         };
         Self::Io { doing: "keep the project's files".into(), problem }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_opened_or_written_says_what_to_do() {
+        let told = |source| Error::State { doing: "open", name: "lock".to_owned(), source }.to_string();
+        for (errno, remedy) in [(Errno::EACCES, "give the folder back to that user (`chown`)"), (Errno::ENOSPC, "make room and try again")]
+        {
+            assert!(told(errno).starts_with("cannot open `lock` in the folder of snapshots; ") && told(errno).contains(remedy));
+        }
+        assert_eq!(told(Errno::EIO), "cannot open `lock` in the folder of snapshots");
     }
 }
